@@ -302,7 +302,10 @@ class CommandStep:
             if command_try.workspace is not None and (ended.abandoned or ended.processes_left):
                 command_try.workspace.note_processes_left()
         except CannotStart as error:
-            raise CommandFailed(str(error)) from error
+            said = str(error)
+            if self._agent is not None and self._agent.preset.install:
+                said = f"{said}; where it is not installed: {self._agent.preset.install}"
+            raise CommandFailed(said) from error
         finally:
             transcript.end()
             watch.end()
