@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
 import socket
 import sys
 import tempfile
@@ -20,15 +19,15 @@ from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
 from holdfast import Holdfast
-from holdfast.cli.commands.demo import WorkerKill, running_workers
+from holdfast.cli.commands.demo import WorkerKill, make_repository, running_workers
 from holdfast.service.project.project import STORE_FILE, StoreLocation
 from holdfast.service.service import Service
 from holdfast.worker.files.homes import HOME
 from tests.acceptance.terminals import ROOT, terminal
 
 PICTURES = ROOT / "docs" / "pictures"
-AGENTS = ("developer", "planner", "reviewer", "verifier")
-RUN = ("run", "feature.yaml", "-i", "task=Add SSO", "--wait")
+AGENTS = ("default", "developer", "planner", "reviewer", "verifier")
+RUN = ("run", "feature.yaml", "-i", "task=Add single sign-on", "--wait")
 MISTAKES = {
     "{{ steps.plan.stories }}": "{{ steps.plan.storys }}",
     "agent: developer": "agent: develper",
@@ -44,8 +43,8 @@ def main() -> int:
     PICTURES.mkdir(exist_ok=True)
     for name, take in TAKEN.items():
         with tempfile.TemporaryDirectory(prefix="holdfast-pictures-") as folder:
-            place = Path(folder, "feature")
-            shutil.copytree(ROOT / "examples" / "feature", place)
+            place = Path(folder, "shop")
+            make_repository(place, Path(folder))
             typed, shown = take(place)
             picture = draw(name, typed, shown)
             for private in (folder, str(Path.home()), socket.gethostname()):
@@ -69,7 +68,7 @@ def take_run(folder: Path) -> tuple[str, str]:
             assert screen.ends() == 0
     frames = _REDRAWN.split(screen.raw)
     again = [each for each in frames if "(1 lost)" in each and "└ editing" in each]
-    return 'holdfast run feature.yaml -i task="Add SSO" --wait', again[-1]
+    return 'holdfast run feature.yaml -i task="Add single sign-on" --wait', again[-1]
 
 
 def take_why(folder: Path) -> tuple[str, str]:
@@ -79,7 +78,9 @@ def take_why(folder: Path) -> tuple[str, str]:
         running_workers(folder, ("worker-1",), ("developer", "planner")),
         Holdfast(place.url) as hf,
     ):
-        run = hf.workflow_file(folder / "feature.yaml").start(task="Add SSO")
+        run = hf.workflow_file(folder / "feature.yaml").start(
+            task="Add single sign-on", repo=str(folder)
+        )
         run.task("plan").result(timeout="1m")
         while not any(task.step == "verify" and not task.blocked for task in hf.runs.tasks(run.id)):
             pass

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.errors import InvalidInput, StoreGone
+from holdfast.errors import InvalidInput, NotFound, StoreGone
 from holdfast.randomness import SystemRandomness
 from holdfast.service.project.project import StoreLocation
 from holdfast.service.queries.queries import Queries
@@ -367,6 +367,35 @@ class Service:
         self.queries.task(task_id)
         state = find_state_directory(self.location.url)
         return open_artifact(self.engine, state, task_id, name)
+
+    def change(self, identifier: str, attempt: int | None = None) -> View:
+        """What a run, or an attempt of a task, has changed in its repository, as a patch too."""
+        from holdfast.service.protocol.changes import change_of_run, change_of_task
+        from holdfast.worker.files.state_directory import find_state_directory
+
+        state = find_state_directory(self.location.url)
+        if identifier.startswith("r_"):
+            return change_of_run(self.engine, state, identifier)
+        self.queries.task(identifier)
+        return change_of_task(self.engine, state, identifier, attempt)
+
+    def with_change_to_approve(self, run: View) -> View:
+        """A run with what it has changed, where an approval of it waits for a person."""
+        from holdfast.service.queries.run_tree import build_task_trees
+
+        asking = [
+            front
+            for node in build_task_trees(run.get("tasks", ()))
+            for front in node.frontier
+            if front.asks_person and front.task["kind"] == "approval"
+        ]
+        if not asking or "commit" not in run:
+            return run
+        try:
+            return {**run, "change": self.change(run["id"])}
+        except NotFound:
+            # The patch was kept on another machine.
+            return run
 
     def schema(self) -> View:
         """The URL of the store, and the newest migration of its schema."""

@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs" / "how-to" / "http.md").read_text(encoding="utf-8")
 
 def test_the_workers_of_the_page_do_a_run_between_them(tmp_path: Path) -> None:
     shown = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    begin, labelled, preview, shell, files = shown
+    begin, labelled, preview, bulk, shell, files = shown
     (script,) = re.findall(r"^```ts\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     (program,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     holdfast(tmp_path, "init", "--bare")
@@ -42,6 +42,7 @@ def test_the_workers_of_the_page_do_a_run_between_them(tmp_path: Path) -> None:
         assert started.startswith('{"id":"r_')
         assert json.loads(run("/bin/bash", "-c", labelled))["items"] == []
         assert json.loads(run("/bin/bash", "-c", preview))["tasks"]
+        assert json.loads(run("/bin/bash", "-c", bulk))["matched"] == 0
         reported = run("/bin/bash", "-c", shell)
         assert '"status":"done"' in reported
         typed = tmp_path / "worker.ts"

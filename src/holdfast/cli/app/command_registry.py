@@ -46,6 +46,7 @@ MODULES = {
     "events": ("events", "logs"),
     "activity": ("activity", "costs"),
     "artifacts": ("artifacts",),
+    "diff": ("diff",),
     "control": (
         "cancel",
         "retry",

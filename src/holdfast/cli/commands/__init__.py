@@ -9,6 +9,7 @@ workflow_templates; schedules, workflows → run.
 - `bus`  `bus`: relays, groups, messages, and parked messages
 - `control`  `cancel`, `retry`, `pause`, `resume`, approvals, answers, and signals
 - `demo`  the demonstration behind `demo`
+- `diff`  `diff`: what a run or a task has changed in its repository
 - `events`  `events` and `logs`
 - `imports`  `import`: the tasks and runs of an older task runner
 - `init`  `init` and `demo`

@@ -1,4 +1,4 @@
-"""The demonstration of `holdfast demo`: agents build a feature, and one of two workers is killed.
+"""The demonstration of `holdfast demo`: agents build a feature in a real git repository.
 
 The workers are real processes, and the one that has a certain step is killed by SIGKILL.
 """
@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from holdfast.cli.app.session import chosen_store, serve_location, with_store
 from holdfast.cli.app.temporary_workers import INTERRUPTED, wanted_agents
-from holdfast.cli.app.terminal import paint, print_line, print_note
+from holdfast.cli.app.terminal import escape, paint, print_line, print_note
 from holdfast.cli.render.formats import format_count, one_line
 from holdfast.cli.render.live_view import watch_run
 from holdfast.definition.workflow_file import read_workflow_file
@@ -30,17 +30,21 @@ from holdfast.service.queries.run_tree import name_steps
 from holdfast.service.queries.views import View
 from holdfast.service.service import Service
 from holdfast.worker.files.homes import HOME
+from holdfast.worker.git.git_command import Git
 
 Workers = Mapping[str, "subprocess.Popen[bytes]"]
 PACKAGES = str(Path(__file__).parents[3])
 WORKFLOW = "feature.yaml"
-TASK = "Add SSO"
+TASK = "Add single sign-on"
 WORKERS = ("worker-1", "worker-2")
-# An installed package has the example in `cli/feature`, a clone in `examples/feature`.
+# An installed package has the example in `cli/repository`, a clone in `examples/git`.
 SOURCES = (
-    Path(__file__).parents[1] / "feature",
-    Path(__file__).parents[4] / "examples" / "feature",
+    Path(__file__).parents[1] / "repository",
+    Path(__file__).parents[4] / "examples" / "git",
 )
+BRANCH = "main"
+# The person who makes the first commit of the demonstration, wherever it is shown.
+_AUTHOR = ("-c", "user.name=Demo", "-c", "user.email=demo@example.com")
 # The signals of Ctrl-C, of a service manager and of a closed terminal.
 DEMO_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LEASE = 3
@@ -68,7 +72,7 @@ def _start_worker(folder: Path, name: str, agents: Sequence[str]) -> subprocess.
     path = os.pathsep.join([PACKAGES, kept.get("PYTHONPATH", "")])
     options = ["--name", name, "--concurrency", "1", "--lease", f"{LEASE}s"]
     options += [part for agent in agents for part in ("--agent", agent)]
-    with (folder / f"{name}.log").open("wb") as log:
+    with (folder / HOME / f"{name}.log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603 - this program itself
             [sys.executable, "-m", "holdfast", "worker", *options],
             cwd=folder,
@@ -133,7 +137,7 @@ class WorkerKill:
                 self._check_tasks()
 
     def _cancel_run(self) -> None:
-        left = "No worker is left, so the run is cancelled; worker-….log says more."
+        left = f"No worker is left, so the run is cancelled; {HOME}/worker-….log says more."
         self.lines = [*self.lines, left]
         # A run that has just ended refuses to be cancelled.
         with suppress(Refused):
@@ -181,22 +185,23 @@ def demonstrate() -> int:
 
 
 def _run_demo(folder: Path) -> int:
-    source = next(each for each in SOURCES if each.is_dir())
-    shutil.copytree(source, folder, dirs_exist_ok=True)
     home = folder / HOME
     place = StoreLocation(url=f"sqlite:///{home / STORE_FILE}", home=home, may_be_created=True)
     place.make_folder()
+    make_repository(folder, home)
     chosen_store.set(str(home / STORE_FILE))
     workflow = read_workflow_file(folder / WORKFLOW)
     agents = wanted_agents(workflow)
     print_line(
-        "Four scripted agents build a feature, story by story; a verifier sends one story back."
+        f"Four scripted agents build a feature in the git repository {folder}, story by story."
     )
     print_line(
-        f"{len(WORKERS)} workers take turns, and one of them will be killed while it works.\n"
+        f"A verifier sends one story back. {len(WORKERS)} workers take turns, and one of them will "
+        "be killed while it works.\n"
     )
     with serve_location(place) as service:
-        run_id = service.commands.start(NewRun(workflow=workflow, input={"task": TASK}))["id"]
+        given = {"task": TASK, "repo": str(folder)}
+        run_id = service.commands.start(NewRun(workflow=workflow, input=given))["id"]
         with (
             running_workers(folder, WORKERS, agents) as workers,
             WorkerKill(service, run_id, workers) as worker_kill,
@@ -206,6 +211,31 @@ def _run_demo(folder: Path) -> int:
             served = " ".join(f"--agent {agent}" for agent in agents)
             print_note(f"Go on: cd {folder} && holdfast worker {served}")
         return code or _print_report(service, service.queries.run(run_id), worker_kill, folder)
+
+
+def make_repository(folder: Path, home: Path) -> None:
+    """Make a git repository of the example, with one commit."""
+    git = Git.find(home)
+    source = next(each for each in SOURCES if each.is_dir())
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    for words in (
+        ("init", "--quiet", f"--initial-branch={BRANCH}"),
+        ("add", "."),
+        (*_AUTHOR, "commit", "--quiet", "--no-gpg-sign", "--message", "The shop"),
+    ):
+        subprocess.run([git.program, *words], cwd=folder, check=True)  # noqa: S603 - git itself
+
+
+def _print_graph(folder: Path, home: Path) -> None:
+    """Print the commits of the repository as git draws them."""
+    git = Git.find(home)
+    words = ("log", "--graph", "--format=%h %s%d", BRANCH)
+    drawn = subprocess.run(  # noqa: S603 - git itself
+        [git.program, "--no-pager", *words], cwd=folder, check=True, capture_output=True, text=True
+    )
+    print_line(f"\n{paint(f'The commits of {BRANCH}', 'bold')}")
+    for line in drawn.stdout.splitlines():
+        print_line(f"  {escape(line.rstrip())}")
 
 
 def _print_report(service: Service, run: View, worker_kill: WorkerKill, folder: Path) -> int:
@@ -220,6 +250,7 @@ def _print_report(service: Service, run: View, worker_kill: WorkerKill, folder: 
     print_line(
         f"  doctor  {format_count(len(diagnosis['checks']), 'invariant')} of the store, {found}"
     )
+    _print_graph(folder, folder / HOME)
     _print_next(folder)
     return 0 if refused and diagnosis["ok"] else 1
 
@@ -249,12 +280,10 @@ def _print_next(folder: Path) -> None:
     unknown = [] if shutil.which("holdfast") else [(f"alias holdfast='{_program_command()}'", "")]
     for command, purpose in (
         *unknown,
-        (f"cd {folder}", "the workflow, its agents and the store"),
-        (with_store("holdfast show"), "the run"),
+        (f"cd {folder}", "the repository, with the workflow, its agents and the store"),
+        (with_store("holdfast diff @last"), "what the run has changed"),
         (with_store(f"holdfast show @last:{KILLED_STEP}"), "the step that was lost"),
-        (with_store("holdfast why @last"), "how a run stands"),
-        (with_store("holdfast events @last"), "all that happened, in order"),
-        (with_store(f"holdfast run {WORKFLOW} -i task=SSO --wait"), "again; nobody is killed"),
+        (with_store("holdfast up"), "the page, with the run on it"),
     ):
         print_line(f"  {command:<48}  {paint(purpose, 'dim')}".rstrip())
 

@@ -213,7 +213,8 @@ def show(
 
             return watch_run(service, found)
         run = service.queries.run(found)
-        _print_view(run, draw_run(run, unfolded=everything), json=json)
+        lines = draw_run(service.with_change_to_approve(run), unfolded=everything)
+        _print_view(run, lines, json=json)
     return None
 
 

@@ -1,13 +1,14 @@
 """Runs, tasks, events and previews as text for a person.
 
 Import order: live_view → attention, event_lines, preview, report, side_effects, slots,
-tree → step_status, tree_layout → formats.
+tree → patch, step_status, tree_layout → formats.
 
 - `attention`  the needs of a run that only a person can satisfy
 - `bulk_progress`  a command for all runs that fit, previewed, or carried out and counted
 - `event_lines`  events as lines
 - `formats`  times, costs, states and errors in a few characters
 - `live_view`  a run watched until it ends
+- `patch`  what has changed in a repository, by file and line by line
 - `preview`  the changes that a command would make
 - `report`  recent runs, their cost, and what needs a person
 - `side_effects`  the changes that a command made to other runs and tasks than it named

@@ -99,7 +99,8 @@ def _draw_until_end(
         extra = [cut(line, console.width) for line in extra_lines()]
         room = None if rows is None else max(LEAST_ROWS, rows - len(extra))
         screen = Screen(columns=console.width, rows=room)
-        return [*draw_run(run, service.read_last_lines(run), screen), *extra][:rows]
+        told = service.with_change_to_approve(run)
+        return [*draw_run(told, service.read_last_lines(run), screen), *extra][:rows]
 
     # A view that is left stays on the terminal; at its end the run takes its place.
     live = Live(console=console, auto_refresh=False)

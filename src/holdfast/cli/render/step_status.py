@@ -141,8 +141,16 @@ def _describe_escalation(task: View) -> str:
 
 def _describe_output(node: TaskNode) -> str:
     """The commit of a completed step, and the verdict, or its output if that is short."""
-    commit = paint(node.task.get("commit", "")[:SHORT_COMMIT], "dim")
+    commit = paint(_find_commit(node)[:SHORT_COMMIT], "dim")
     return "  ".join(each for each in (commit, _describe_result(node)) if each)
+
+
+def _find_commit(node: TaskNode) -> str:
+    """The commit of a step, or the newest one of an item of a loop."""
+    if node.task.get("item") is None or not node.children:
+        return str(node.task.get("commit", ""))
+    made = [leaf.task["commit"] for leaf in node.leaves if "commit" in leaf.task]
+    return str(made[-1]) if made else ""
 
 
 def _describe_result(node: TaskNode) -> str:

@@ -26,6 +26,7 @@ from holdfast.cli.render.formats import (
     state_of_run,
     time_since_start,
 )
+from holdfast.cli.render.patch import summarize_change
 from holdfast.cli.render.step_status import (
     SHORT_COMMIT,
     advise_answer,
@@ -93,6 +94,7 @@ def _tell_run(
         labels={node.task["id"]: node.label for node in _all_nodes(nodes)},
         last_lines=last_lines or {},
         held=held_runs(run),
+        change=_describe_change(run),
         columns=terminal_width() if screen is None else screen.columns,
     )
 
@@ -126,6 +128,14 @@ def _fit_rows(
         return rows
     left = paint(f"… {len(rows) - most + 1} more rows", "dim")
     return [*rows[: most - 1], TreeRow(depth=0, details=left)]
+
+
+def _describe_change(run: View) -> str:
+    """What a run has changed in one line, and the command that shows it."""
+    if "change" not in run:
+        return ""
+    command = with_store(f"holdfast diff {run['id']}")
+    return f"{summarize_change(run['change'])}: {command}"
 
 
 def _describe_caller(caller: View) -> str:
@@ -174,6 +184,8 @@ class _RunTexts:
     last_lines: LastLines
     held: Mapping[str, View]
     columns: int | None
+    # What the run has changed, for the person who is asked to approve it.
+    change: str = ""
     ranks: dict[str, int] = field(default_factory=dict)
 
     def rank(self, node: TaskNode) -> int:
@@ -289,7 +301,9 @@ class _TreeDrawing:
         task = node.task
         if node.asks_person:
             asked = one_line(outputs_asked_of(task))
-            return [_Said(asked), _Said(advise_settling(task, self._told.held))]
+            change = self._told.change if task["kind"] == "approval" else ""
+            lines = (asked, change, advise_settling(task, self._told.held))
+            return [_Said(each) for each in lines if each]
         if node.needs_start:
             return [_Said(with_store(advise_answer(task)))]
         if node.status != "running" or node.children:

@@ -478,6 +478,40 @@ class ArtifactPageResponse(DescribedResponse):
     next: str | None = Field(None, description="What to pass as `after` for more")
 
 
+class ChangedFileResponse(DescribedResponse):
+    path: str = Field(examples=["src/login.ts"])
+    change: str = Field(
+        description="added, changed, removed, renamed or copied", examples=["changed"]
+    )
+    added: int = Field(description="How many lines came", examples=[12])
+    removed: int = Field(description="How many lines went", examples=[4])
+    binary: bool | None = Field(None, description="A file without lines")
+
+
+class DiffResponse(DescribedResponse):
+    base: str = Field(description="The commit before", examples=[ExampleOf.COMMIT])
+    commit: str = Field(description="The commit after", examples=[ExampleOf.COMMIT])
+    files: list[ChangedFileResponse] = Field(description="The files that differ")
+    added: int = Field(examples=[12])
+    removed: int = Field(examples=[4])
+    patch: str = Field(description="The change as `git apply` takes it", examples=[""])
+    truncated: bool | None = Field(None, description="The patch was longer than is kept")
+
+
+class TaskDiffResponse(DiffResponse):
+    task_id: str = Field(examples=[ExampleOf.TASK_ID])
+    attempt: int = Field(examples=[1])
+    kind: str = Field(
+        description="head: it became part of the run; draft: unfinished; left: of a failed attempt",
+        examples=["head"],
+    )
+
+
+class RunDiffResponse(DiffResponse):
+    run_id: str = Field(examples=[ExampleOf.RUN_ID])
+    branch: str | None = Field(None, examples=["holdfast/add-sso-ftyf2"])
+
+
 class StatisticsResponse(DescribedResponse):
     agents: dict[str, dict[str, int]] = Field(
         description="Open tasks by agent and state",

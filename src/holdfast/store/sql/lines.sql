@@ -164,3 +164,11 @@ WHERE id = r.task_id
   AND status = 'running'
   AND attempt = r.fence
   AND EXISTS (SELECT 1 FROM holdfast_commit AS made WHERE made.task_id = holdfast_task.id AND made.attempt = r.fence AND made.kind = 'head')
+
+-- name: newest_head
+-- purpose: Read where the line of a run began, and the attempt that gave it its newest head
+SELECT line.branch, line.base AS begun_at, made.task_id, made.attempt, made.sha
+FROM holdfast_line AS line LEFT JOIN holdfast_commit AS made ON made.line_id = line.id
+  AND made.kind = 'head'
+  AND made.number = (SELECT max(head.number) FROM holdfast_commit AS head WHERE head.line_id = line.id)
+WHERE line.id = :run_id

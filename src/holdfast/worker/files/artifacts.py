@@ -68,6 +68,16 @@ class Artifact:
             self._temporary.remove()
 
 
+def name_attempt_patch(attempt: int) -> str:
+    """The name of the patch with what an attempt has changed in its workspace."""
+    return f"changes.{attempt}.diff"
+
+
+def name_line_patch(attempt: int) -> str:
+    """The name of the patch with what the line of an attempt has changed from its base on."""
+    return f"line.{attempt}.diff"
+
+
 def is_artifact_name(name: object) -> bool:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 

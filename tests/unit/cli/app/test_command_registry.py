@@ -13,7 +13,7 @@ from tools.commands import Described, every_command
 
 COMMANDS = every_command()
 WORDS = (
-    "init demo run runs show tasks events logs activity costs artifacts cancel retry approve "
+    "init demo run runs show tasks events logs activity costs artifacts diff cancel retry approve "
     "reject answer why pause resume signal worker workers guard serve up token mcp doctor clean "
     "bus continue open trust import"
 )

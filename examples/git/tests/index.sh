@@ -1,0 +1,1 @@
+grep -q 'The shop' pages/index.html
