@@ -172,7 +172,7 @@ def reject(
     comment: CommentOptions = None,
     json: Json = False,
 ) -> None:
-    """Reject what waits for approval; it fails, or goes back as its step says."""
+    """Reject what waits for approval; it fails, or its step goes back."""
     comments = _read_comments(comment)
     with open_service() as service:
         asked = _find_one_asking(service, address, "reject")
@@ -231,7 +231,7 @@ def continue_task(
     comment: CommentOptions = None,
     json: Json = False,
 ) -> int:
-    """Re-open a finished task with a follow-up message, or with comments on files."""
+    """Re-open a finished task with a message or comments."""
     said = None if message is None else read_value(message)
     comments = _read_comments(comment)
     with open_service() as service:
