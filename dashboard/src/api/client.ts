@@ -76,6 +76,11 @@ export async function previewChange(path: string, body?: unknown): Promise<Previ
   return describePreview(await change<Preview>(`${path}?dry_run=true`, body));
 }
 
+/** A definition as YAML, to be checked or kept. */
+export async function sendDefinition<T>(path: string, text: string): Promise<T> {
+  return send<T>(path, { method: "POST", body: text }, { "Content-Type": "application/yaml" });
+}
+
 /** A change, by the path of its call: `/tasks/t_1/approve`. */
 export async function change<T = Record<string, unknown>>(
   path: string,
@@ -83,15 +88,15 @@ export async function change<T = Record<string, unknown>>(
   method = "POST",
   headers: Record<string, string> = {},
 ): Promise<T> {
+  const asked = { method, body: body === undefined ? null : JSON.stringify(body) };
+  return send<T>(path, asked, { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers });
+}
+
+async function send<T>(path: string, asked: RequestInit, headers: Record<string, string>): Promise<T> {
   const response = await fetch(`/api/v1${path}`, {
-    method,
+    ...asked,
     credentials: "same-origin",
-    headers: {
-      ...(body === undefined ? {} : { "Content-Type": "application/json" }),
-      ...(session.proof ? { "X-Holdfast-CSRF": session.proof } : {}),
-      ...headers,
-    },
-    body: body === undefined ? null : JSON.stringify(body),
+    headers: { ...(session.proof ? { "X-Holdfast-CSRF": session.proof } : {}), ...headers },
   });
   const told: unknown = await response.json().catch(() => undefined);
   if (!response.ok) throw readProblem(response.status, told);

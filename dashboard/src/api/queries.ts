@@ -1,6 +1,6 @@
 /** The questions that pages ask, each with the key that the stream of events names it by. */
 
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 
 import type {
   Attempt,
@@ -68,6 +68,53 @@ export const runQuery = (id: string) =>
     queryKey: ["run", id],
     queryFn: () => unwrap<Run>(api.GET("/api/v1/runs/{run_id}", { params: { path: { run_id: id } } })),
   });
+
+/** A run as it was right after one of its events: that never changes. */
+export const pastRunQuery = (id: string, at: number | undefined) =>
+  queryOptions({
+    queryKey: ["past", id, at],
+    queryFn: () =>
+      unwrap<Run>(
+        api.GET("/api/v1/runs/{run_id}", { params: { path: { run_id: id }, query: { at: at ?? 0 } } }),
+      ),
+    enabled: at !== undefined,
+    staleTime: Infinity,
+    placeholderData: keepPreviousData,
+  });
+
+export interface Hour {
+  hour: string;
+  runs: { started: number; completed: number; failed: number; cancelled: number };
+  tasks: { done: number; failed: number; retried: number; lost: number };
+  /** Seconds that work was ready before it was claimed. */
+  dispatch: { attempts: number; p50?: number; p95?: number };
+}
+
+export const activityQuery = queryOptions({
+  queryKey: ["activity"],
+  queryFn: async () =>
+    (await unwrap<Page<Hour>>(api.GET("/api/v1/activity", { params: { query: { hours: 24 } } }))).items,
+  refetchInterval: 60_000,
+});
+
+export interface Day {
+  day: string;
+  usd: number;
+  attempts: number;
+}
+
+/** What today has cost, by the day of this browser. */
+export const costsQuery = queryOptions({
+  queryKey: ["costs"],
+  queryFn: async () => {
+    const offset = -new Date().getTimezoneOffset();
+    const { items } = await unwrap<Page<Day>>(
+      api.GET("/api/v1/costs", { params: { query: { days: 1, offset } } }),
+    );
+    return items.at(-1);
+  },
+  refetchInterval: 60_000,
+});
 
 export const runWhyQuery = (id: string) =>
   queryOptions({
@@ -224,6 +271,17 @@ export const workflowsQuery = queryOptions({
   queryKey: ["workflows"],
   queryFn: async () => (await unwrap<Page<WorkflowEntry>>(api.GET("/api/v1/workflows"))).items,
 });
+
+export const versionsQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["workflows", name, "versions"],
+    queryFn: async () =>
+      (
+        await unwrap<Page<{ version: string; created_at: string }>>(
+          api.GET("/api/v1/workflows/{name}/versions", { params: { path: { name } } }),
+        )
+      ).items,
+  });
 
 /** A version of a workflow never changes. */
 export const workflowQuery = (name: string, version?: string) =>

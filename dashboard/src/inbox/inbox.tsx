@@ -1,13 +1,13 @@
 /** The inbox: what needs a person with the action beside it, what runs, what happened since. */
 
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 
-import { runsQuery } from "../api/queries";
+import { costsQuery, runsQuery } from "../api/queries";
 import { markRun } from "../model/marks";
 import type { Run } from "../model/types";
-import { describeAge, describeFailure, nameRun } from "../model/words";
+import { describeAge, describeFailure, describeMoney, nameRun } from "../model/words";
 import { Glyph, Icon, Status } from "../parts/marks";
 import { Command, Empty, Problem, Skeleton } from "../parts/pieces";
 import { Age, Clock } from "../parts/time";
@@ -25,6 +25,7 @@ export function Inbox(): ReactNode {
   const navigate = useNavigate();
   const people = usePeople();
   const ended = useInfiniteQuery(runsQuery({})).data?.pages[0]?.items ?? [];
+  const today = useQuery(costsQuery).data;
   const [since, look] = useLastLooked();
   const [reading, setReading] = useState(wanted !== undefined);
   const news = useMemo(
@@ -61,6 +62,11 @@ export function Inbox(): ReactNode {
       <Top title="Inbox" after={<span className="quiet nowrap">{describeNumber(people.items.length)}</span>}>
         <div className="stats hide-s small second">
           <Status mark={{ name: "running", word: `${people.running.length} running` }} />
+          {today && today.usd > 0 ? (
+            <span>
+              <b className="medium">{describeMoney(today.usd)}</b> today
+            </span>
+          ) : null}
           {failed ? <Status mark={{ name: "failed", word: `${failed} failed` }} /> : null}
         </div>
       </Top>

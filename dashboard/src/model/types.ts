@@ -46,6 +46,7 @@ export interface Run {
   budget?: Budget;
   progress?: Progress;
   branch?: string;
+  commit?: string;
   needs_you?: Task[];
   tasks?: Task[];
 }
@@ -97,6 +98,7 @@ export interface Task {
   started_at?: string;
   finished_at?: string;
   address?: string;
+  commit?: string;
   /** The run that it called, with its tasks. */
   child?: Run;
 }

@@ -6,13 +6,14 @@ import { type ReactNode, useMemo, useRef, useState } from "react";
 
 import { change } from "../api/client";
 import { useEvents, useNow } from "../api/live";
-import { busGroupsQuery, parkedQuery, schedulesQuery, statisticsQuery, workersQuery } from "../api/queries";
+import { activityQuery, busGroupsQuery, parkedQuery, schedulesQuery, statisticsQuery, workersQuery } from "../api/queries";
 import { usePeople } from "../inbox/people";
 import { commandOf } from "../model/commands";
 import type { Event, Statistics, Worker } from "../model/types";
 import { describeAge, describeCount, describeDuration, describeValue, plural } from "../model/words";
 import { useActions } from "../parts/actions";
 import { Glyph, Status } from "../parts/marks";
+import { Hours } from "../parts/hours";
 import { Banner, Command, Empty, Problem, Skeleton } from "../parts/pieces";
 import { Age, Until } from "../parts/time";
 import { useSession } from "../shell/session";
@@ -47,6 +48,7 @@ export function QueuePage(): ReactNode {
         <div className="cols">
           <Workers workers={workers.data} />
           <Depth statistics={statistics.data} />
+          <Throughput />
           <Schedules />
           <Buses />
           <Parked />
@@ -301,6 +303,34 @@ function Depth({ statistics }: { statistics: Statistics | undefined }): ReactNod
       ) : (
         <Empty icon="queue" title="Nothing waits" />
       )}
+    </section>
+  );
+}
+
+function Throughput(): ReactNode {
+  const hours = useQuery(activityQuery).data ?? [];
+  const bars = hours.map(({ hour, tasks, dispatch }) => ({
+    hour,
+    done: tasks.done,
+    failed: tasks.failed,
+    ...(dispatch.p95 === undefined ? {} : { more: `dispatch p95 ${describeDuration(dispatch.p95 * 1_000)}` }),
+  }));
+  const now = hours.at(-1);
+  return (
+    <section className="panel c12">
+      <header>
+        <h2>Dispatch and throughput</h2>
+        <span className="grow" />
+        {now ? (
+          <span className="quiet small">
+            this hour: {plural(now.tasks.done, "task")} done
+            {now.dispatch.p95 === undefined ? "" : `, dispatched within ${describeDuration(now.dispatch.p95 * 1_000)} (p95)`}
+          </span>
+        ) : null}
+      </header>
+      <div className="body">
+        <Hours bars={bars} label="tasks done and failed by hour" done="done" />
+      </div>
     </section>
   );
 }

@@ -334,6 +334,7 @@ function LoopItem(props: { item: TreeRow; node: GraphNode; actions: GraphActions
             {rounds}
           </span>
         ) : null}
+        {item.task.commit ? <span className="mono quiet">{item.task.commit.slice(0, 6)}</span> : null}
         <span className="quiet small">{mark.word}</span>
       </div>
       {open ? (

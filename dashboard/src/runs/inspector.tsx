@@ -98,7 +98,7 @@ function TaskPart({ row, run, past }: { row: TreeRow; run: Run; past: boolean })
       {why && !past ? (
         <section>
           <h2 className="sub">{titleOfWhy(task)}</h2>
-          {task.status === "done" ? null : <Clauses clauses={why.clauses ?? []} hideQuiet />}
+          {task.status === "done" || task.status === "running" ? null : <Clauses clauses={why.clauses ?? []} hideQuiet />}
           <p className="small second">{why.summary}</p>
           <Fixes why={why} />
         </section>
@@ -148,6 +148,7 @@ function describeTask(task: Task): string {
     task.kind === "work" ? task.agent : task.kind,
     task.lease ? `on ${task.lease.owner}` : "",
     task.round && task.round > 1 ? `round ${task.round}${task.max_rounds ? ` of ${task.max_rounds}` : ""}` : "",
+    task.commit ? `commit ${task.commit.slice(0, 8)}` : "",
     task.blocked_by.length ? `waits for ${plural(task.blocked_by.length, "task")}` : "",
   ];
   return parts.filter(Boolean).join(" · ");

@@ -5,10 +5,9 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
 
 import { useNow } from "../api/live";
-import { runQuery, runWhyQuery, workflowQuery } from "../api/queries";
+import { pastRunQuery, runQuery, runWhyQuery, workflowQuery } from "../api/queries";
 import { buildGraph } from "../model/graph";
 import { type Filter, FILTERS, markRun, matchesFilter, type MarkName } from "../model/marks";
-import { foldRun, foldTasks } from "../model/past";
 import { buildLanes } from "../model/timeline";
 import { buildTree, flatten, keepMatching, listTasks, type TreeRow } from "../model/tree";
 import type { Event, Run, Task } from "../model/types";
@@ -187,6 +186,7 @@ function RunHead({ run, tab, events }: { run: Run; tab: string; events: number }
         <span className="fact">
           <Icon name="branch" />
           <span className="mono cut">{run.branch}</span>
+          {run.commit ? <span className="mono quiet hide-s">{run.commit.slice(0, 8)}</span> : null}
         </span>
       ) : null}
       {run.key ? (
@@ -258,11 +258,9 @@ function Work(props: { run: Run; events: Event[]; search: RunSearch; at: number 
   const navigate = useNavigate();
   const isOpen = present.status === "running" && at === undefined;
   const now = useNow(1_000, isOpen);
-  const run = useMemo(() => (at === undefined ? present : foldRun(present, events, at)), [present, events, at]);
-  const tasks: Task[] = useMemo(
-    () => (at === undefined ? (present.tasks ?? []) : foldTasks(present.tasks ?? [], events, at)),
-    [present.tasks, events, at],
-  );
+  const past = useQuery(pastRunQuery(present.id, at)).data;
+  const run = (at === undefined ? undefined : past) ?? present;
+  const tasks: Task[] = useMemo(() => run.tasks ?? [], [run.tasks]);
   const shownEvents = useMemo(() => (at === undefined ? events : events.filter((event) => event.seq <= at)), [events, at]);
   const definition = useQuery(workflowQuery(present.workflow, present.workflow_version)).data;
   const why = useQuery({ ...runWhyQuery(present.id), enabled: present.status === "running" && at === undefined }).data;

@@ -6,10 +6,11 @@ import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { useLive } from "../api/live";
-import { type RunCounts, runCountsQuery, type RunFilters, runsQuery } from "../api/queries";
+import { activityQuery, type RunCounts, runCountsQuery, type RunFilters, runsQuery } from "../api/queries";
 import { markRun } from "../model/marks";
 import type { Run } from "../model/types";
 import { describeCount, describeFailure, describeMoney, describeValue, nameRun, plural, shortenId } from "../model/words";
+import { Hours } from "../parts/hours";
 import { Glyph, Icon, Status } from "../parts/marks";
 import { Command, Empty, Meter, Problem, Search, Skeleton } from "../parts/pieces";
 import { Clock, Took } from "../parts/time";
@@ -168,8 +169,10 @@ function NoRuns({ filtered, clear }: { filtered: boolean; clear: () => void }): 
 
 function Counts({ counts }: { counts: RunCounts }): ReactNode {
   const { statuses } = counts;
+  const hours = useQuery(activityQuery).data ?? [];
+  const bars = hours.map(({ hour, runs }) => ({ hour, done: runs.completed, failed: runs.failed }));
   return (
-    <div className="panel hide-s" style={{ padding: "10px 16px" }}>
+    <div className="panel hide-s overview">
       <div className="stats">
         {["running", "completed", "failed", "cancelled"].map((status) => (
           <div key={status} className="stat">
@@ -180,6 +183,7 @@ function Counts({ counts }: { counts: RunCounts }): ReactNode {
           </div>
         ))}
       </div>
+      <Hours bars={bars} label="completed and failed by hour, all runs" done="completed" />
     </div>
   );
 }

@@ -143,7 +143,7 @@ export function TaskPage(): ReactNode {
                 {why ? (
                   <>
                     <p className="small second">{why.summary}</p>
-                    {task.status === "done" ? null : <Clauses clauses={why.clauses ?? []} />}
+                    {task.status === "done" || task.status === "running" ? null : <Clauses clauses={why.clauses ?? []} />}
                     <Fixes why={why} />
                   </>
                 ) : (

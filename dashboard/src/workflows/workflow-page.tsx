@@ -5,7 +5,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useMemo, useState } from "react";
 
 import { ApiError, change } from "../api/client";
-import { workflowQuery, workflowsQuery } from "../api/queries";
+import { versionsQuery, workflowQuery } from "../api/queries";
 import { buildGraph } from "../model/graph";
 import { diffLines } from "../model/lines-diff";
 import { type FormField, listFields, readInput, readLabels, writeCommand } from "../model/start-form";
@@ -14,6 +14,7 @@ import { plural } from "../model/words";
 import { useActions } from "../parts/actions";
 import { Glyph, Icon } from "../parts/marks";
 import { Command, Problem, Skeleton } from "../parts/pieces";
+import { Clock } from "../parts/time";
 import { workflowRoute } from "../routes";
 import { RunGraph } from "../runs/graph";
 import { useKeys } from "../shell/keyboard";
@@ -27,7 +28,7 @@ export function WorkflowPage(): ReactNode {
   const { version, against, start } = workflowRoute.useSearch();
   const navigate = useNavigate();
   const query = useQuery(workflowQuery(name, version));
-  const entry = useQuery(workflowsQuery).data?.find((each) => each.name === name);
+  const versions = useQuery(versionsQuery(name)).data ?? [];
   const other = useQuery({ ...workflowQuery(name, against), enabled: against !== undefined }).data;
   const workflow = query.data;
   const { maySteer } = useSession();
@@ -55,7 +56,7 @@ export function WorkflowPage(): ReactNode {
         after={
           <span className="mono quiet hide-s">
             {workflow.version.slice(0, 8)}
-            {entry ? ` · ${plural(entry.versions.length, "version")}` : ""}
+            {versions.length ? ` · ${plural(versions.length, "version")}` : ""}
           </span>
         }
       >
@@ -97,7 +98,7 @@ export function WorkflowPage(): ReactNode {
           </div>
           <div className="c4 full stack" style={{ gap: 16, alignContent: "start" }}>
             {maySteer ? <StartForm key={workflow.version} workflow={workflow} focus={start === "1"} pinned={version} /> : null}
-            {entry && entry.versions.length > 1 ? (
+            {versions.length > 1 ? (
               <section className="panel">
                 <header>
                   <h2>Versions</h2>
@@ -106,7 +107,7 @@ export function WorkflowPage(): ReactNode {
                 </header>
                 <table className="table">
                   <tbody>
-                    {entry.versions.map((each, at) => (
+                    {versions.map(({ version: each, created_at }, at) => (
                       <tr key={each} aria-selected={each === workflow.version}>
                         <td>
                           <button
@@ -119,6 +120,9 @@ export function WorkflowPage(): ReactNode {
                             {each.slice(0, 12)}
                           </button>{" "}
                           {at === 0 ? <span className="quiet small">now</span> : null}
+                        </td>
+                        <td className="num small quiet">
+                          <Clock at={created_at} />
                         </td>
                         <td className="num">
                           {each === workflow.version ? null : (

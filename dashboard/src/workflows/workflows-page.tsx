@@ -11,10 +11,11 @@ import { Command, Empty, Problem, Skeleton } from "../parts/pieces";
 import { Clock } from "../parts/time";
 import { useSession } from "../shell/session";
 import { Top } from "../shell/top";
+import { Editor } from "./editor";
 
 export function WorkflowsPage(): ReactNode {
   const { data, error, isLoading, refetch } = useQuery(workflowsQuery);
-  const { maySteer } = useSession();
+  const { maySteer, mayDefine } = useSession();
   return (
     <>
       <Top title="Workflows" />
@@ -81,6 +82,7 @@ export function WorkflowsPage(): ReactNode {
             </table>
           ) : null}
         </section>
+        {mayDefine ? <Editor /> : null}
       </div>
     </>
   );

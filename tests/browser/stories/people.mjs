@@ -17,6 +17,12 @@ name: broken
 steps:
   - {id: charge, run: [sh, -c, "echo charging; echo 'Error: card_declined' >&2; exit 3"], max_attempts: 1}
 `;
+const REWORK = `
+name: rework
+steps:
+  - {id: build, run: [sh, -c, "echo built with {{ feedback }}"]}
+  - {id: approve, approval: "Good enough?", on_failure: {goto: build, max_rounds: 2}}
+`;
 const CARE = `
 name: care
 agents: {carer: {external: true}}
@@ -28,6 +34,7 @@ await story(async (world) => {
   world.define("release", RELEASE);
   world.define("broken", BROKEN);
   world.define("care", CARE);
+  world.define("rework", REWORK);
   await world.serve("--agent", "default");
   const [first, second] = [await world.start("release", { what: "one" }), await world.start("release", { what: "two" })];
   const page = await world.open("/");
@@ -56,6 +63,20 @@ await story(async (world) => {
   await inbox.getByRole("option", { name: /two failed/ }).click();
   await page.getByRole("button", { name: "Seen", exact: true }).last().click();
   await inbox.getByRole("option", { name: /two failed/ }).waitFor({ state: "detached" });
+
+  // An approval with a goto sends its step back with the comment, and asks again.
+  const rework = await world.start("rework");
+  await inbox.getByRole("option", { name: "Good enough?" }).click();
+  await page.getByLabel("Reason, or feedback for the agent").fill("sign it");
+  await page.getByRole("button", { name: /^Reject/ }).click();
+  await dialog.getByText(/build: done, becomes/).waitFor();
+  await dialog.getByRole("button", { name: "Reject", exact: true }).click();
+  await until(async () => (await world.taskOf(rework, "build")).attempt === 2, "its step is done again");
+  await until(async () => (await world.taskOf(rework, "approve")).state === "ready", "it asks again");
+  assert.match(JSON.stringify((await world.taskOf(rework, "build")).feedback), /sign it/);
+  await inbox.getByRole("option", { name: "Good enough?" }).click();
+  await page.keyboard.press("a");
+  await until(async () => (await world.ask(`/runs/${rework}`)).status === "completed", "the reworked run completes");
 
   // A failure opens its log at the error, and is retried by key.
   const broken = await world.start("broken");

@@ -20,7 +20,16 @@ steps:
 await story(async (world) => {
   world.define("build", WORKFLOW);
   await world.serve();
-  const page = await world.open("/workflows/build?start=1");
+  const page = await world.open("/workflows");
+
+  // A definition is checked as it is typed, its mistakes beside their lines, and added.
+  await page.getByLabel("Definition").fill("name: other\nsteps:\n  - {id: a, run: [echo]}\n  - {id: b, needs: [aa], run: [echo]}\n");
+  await page.getByRole("region", { name: "Mistakes" }).getByText("did you mean 'a'?").waitFor();
+  await page.getByLabel("Definition").fill("name: other\nsteps:\n  - {id: a, run: [echo]}\n");
+  await page.getByText("other is valid").waitFor();
+  await page.getByRole("button", { name: "Add", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "other" }).waitFor();
+  await page.goto(`${world.url}/workflows/build?start=1`);
 
   // The form shows the mistakes of the server, and then starts it.
   await page.getByRole("button", { name: "Start", exact: true }).click();
@@ -41,7 +50,7 @@ await story(async (world) => {
   const row = page.getByRole("row", { selected: true });
   assert.match(await row.innerText(), /compile/);
   const inspector = page.getByRole("complementary", { name: "Inspector" });
-  await inspector.getByText("first line").waitFor();
+  await inspector.getByText("first line").first().waitFor();
 
   // The log streams in, colours and all; markup is text.
   await inspector.getByRole("link", { name: "Open" }).click();

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -20,20 +17,6 @@ from holdfast.service.queries.queries import Queries
 from tests.contract.task_states import CHAIN, FORK, break_for_good, start
 from tests.engines import opened
 
-# Cancels two runs at once, and kills itself after the first two.
-KILLED = """
-import os, signal, sys
-from holdfast.engine.engine import Engine
-from holdfast.service.commands import bulk_changes
-from holdfast.service.queries.queries import Queries
-
-bulk_changes.RUNS_AT_ONCE = 2
-engine = Engine(sys.argv[1])
-engine.commits.start()
-bulk = bulk_changes.BulkCommands(engine, Queries(engine.database.view, lambda: engine))
-change = bulk.prepare("cancel", {"labels": {"customer": "7"}})
-change.carry_out(lambda _: os.kill(os.getpid(), signal.SIGKILL))
-"""
 SEVEN = RunFilters(labels={"customer": "7"})
 
 
@@ -122,19 +105,6 @@ def test_what_was_not_reached_is_not_done_and_the_same_call_goes_on(
     assert (told["state"], counts(told)) == ("stopped", (5, 2, 0, 0))
     assert sorted(statuses(engine).values()) == ["cancelled"] * 2 + ["running"] * 3
     assert counts(bulk.prepare("cancel", SEVEN).carry_out()) == (3, 3, 0, 0)
-
-
-def test_a_process_that_is_killed_leaves_the_rest_as_it_was_for_the_same_call(
-    engine: Engine, store_url: str, bulk: BulkCommands
-) -> None:
-    runs = [begin(engine) for _ in range(5)]
-    killed = subprocess.run([sys.executable, "-c", KILLED, store_url], check=False, timeout=60)
-    assert killed.returncode == -signal.SIGKILL
-    assert statuses(engine) == dict.fromkeys(runs[:3], "running") | dict.fromkeys(
-        runs[3:], "cancelled"
-    )
-    assert counts(bulk.prepare("cancel", SEVEN).carry_out()) == (3, 3, 0, 0)
-    assert set(statuses(engine).values()) == {"cancelled"}
 
 
 def test_a_run_that_ends_or_starts_meanwhile_is_left_and_told(

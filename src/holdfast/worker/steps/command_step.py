@@ -161,7 +161,6 @@ class CommandStep:
             current_redaction = command_try.address.current_redaction
             transcript = Transcript(command_try.log, current_redaction, KEPT_ERRORS)
             environment = self._make_environment(work, command_try)
-            environment["PWD"] = str(workspace.path)
             command = Command(
                 arguments=work.workspace.setup, environment=environment, directory=workspace.path
             )
@@ -248,16 +247,12 @@ class CommandStep:
     ) -> CommandEnd:
         prompt = command_try.prompt or ""
         environment = self._make_environment(work, command_try)
-        folder = _find_folder(work.cwd, command_try.workspace)
-        if folder is not None:
-            # Some programs believe this rather than where they are.
-            environment["PWD"] = str(folder)
         if 0 < len(prompt.encode()) <= SHORT_PROMPT:
             environment["HOLDFAST_PROMPT"] = prompt
         command = Command(
             arguments=arguments,
             environment=environment,
-            directory=folder,
+            directory=_find_folder(work.cwd, command_try.workspace),
             stdin=b"" if self._takes_prompt() else prompt.encode(),
         )
         return self._run_process(command, work, command_try, transcript)
@@ -302,10 +297,7 @@ class CommandStep:
             if command_try.workspace is not None and (ended.abandoned or ended.processes_left):
                 command_try.workspace.note_processes_left()
         except CannotStart as error:
-            said = str(error)
-            if self._agent is not None and self._agent.preset.install:
-                said = f"{said}; where it is not installed: {self._agent.preset.install}"
-            raise CommandFailed(said) from error
+            raise CommandFailed(str(error)) from error
         finally:
             transcript.end()
             watch.end()

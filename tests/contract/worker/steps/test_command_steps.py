@@ -101,15 +101,6 @@ def test_a_command_that_fails_says_how_and_is_tried_again(steps: FileSteps) -> N
     }
 
 
-def test_a_command_finds_the_folder_that_its_step_names_in_its_variable(
-    steps: FileSteps, tmp_path: Path
-) -> None:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    task = steps.done(StepWork(command=("printenv", "PWD"), cwd=str(folder)))
-    assert task.output == {"text": str(folder)}
-
-
 def test_a_command_runs_in_the_folder_that_its_step_names(
     steps: FileSteps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -290,17 +290,6 @@ def test_a_run_that_goes_wrong_is_told_as_the_client_tells_it(
     assert message.count("then retry") == (stream in WANT_A_LOGIN)
 
 
-def test_a_program_that_is_missing_is_named_with_how_to_install_it(
-    steps: FileSteps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    task = steps.done(using("codex"), retry=ONCE)
-    assert message_of(steps, task) == (
-        "codex cannot be run: No such file or directory; where it is not installed: "
-        "npm install -g @openai/codex"
-    )
-
-
 def test_lines_that_nobody_knows_change_nothing(
     steps: FileSteps, install_agent: AgentPrograms
 ) -> None:
