@@ -432,3 +432,21 @@ def test_a_host_that_is_none_of_this_machine_is_refused_by_its_name(typed: Typed
     told = typed("serve", "--host", "203.0.113.1", "--port", "0", "--public")
     assert (told.code, told.out) == (2, "")
     assert "error: host: 203.0.113.1:0 cannot be listened on" in told.err
+
+
+def test_the_doctor_names_git_and_warns_where_workspaces_want_a_newer_one(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert re.fullmatch(r"\d+\.\d+.*", typed.json("doctor")["versions"]["git"])
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "git").write_text("#!/bin/sh\necho git version 2.37.1\n")
+    (programs / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    assert typed.json("doctor")["warnings"] == []
+    text = "name: w\nworkspace: {git: /work/shop}\nsteps: [{id: a, run: ['true']}]\n"
+    (tmp_path / "w.yaml").write_text(text)
+    typed.ok("workflow", "add", str(tmp_path / "w.yaml"))
+    (warning,) = typed.json("doctor")["warnings"]
+    assert warning.endswith("git is git 2.37.1; install git 2.38 or later")
+    assert warning.startswith("steps of workflows work in git workspaces, and ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -14,7 +15,7 @@ from holdfast.clock import MICROSECONDS
 from holdfast.engine.core.operation import Sweep
 from holdfast.engine.engine import Engine
 from holdfast.engine.explain.why_slot import find_circles
-from holdfast.errors import StoreUnreachable
+from holdfast.errors import GitError, StoreUnreachable
 from holdfast.model.workflow.graph_text import read_steps
 from holdfast.model.workflow.step import Step, all_steps
 from holdfast.service.project.agent_programs import (
@@ -52,8 +53,11 @@ def examine_store(
     warnings = [] if stopped is None else [stopped]
     settings = project or ProjectSettings()
     warnings += [*_warn_of_workers(engine), *_warn_of_disk(location, settings)]
+    versions = list_versions()
     if project is not None:
-        warnings += warn_of_programs(list_used_presets(project.commands, _newest_steps(engine)))
+        steps = _newest_steps(engine)
+        warnings += warn_of_programs(list_used_presets(project.commands, steps))
+        warnings += _look_for_git(location, steps, versions)
     return {
         "ok": diagnosis.ok,
         "checks": [
@@ -71,7 +75,7 @@ def examine_store(
             *_warn_of_standstills(engine, words),
         ],
         "agents": list_installed_presets(),
-        "versions": list_versions(),
+        "versions": versions,
     }
 
 
@@ -110,6 +114,22 @@ def _newest_steps(engine: Engine) -> list[Step]:
         for row in engine.database.view(partial(_read_definition, name=name, version=version))
     ]
     return [step for text in texts for step in all_steps(read_steps(text))]
+
+
+def _look_for_git(
+    location: StoreLocation, steps: Sequence[Step], versions: dict[str, str]
+) -> list[str]:
+    """Note the version of git; warn where steps work in git workspaces and it cannot be used."""
+    # Imported where it is wanted: the doctor of a server has no use for it.
+    from holdfast.worker.git.git_command import Git  # noqa: PLC0415
+
+    try:
+        git = Git.find(find_state_directory(location.url).root / "git")
+    except GitError as error:
+        used = any(step.work is not None and step.work.in_workspace for step in steps)
+        return [f"steps of workflows work in git workspaces, and {error}"] if used else []
+    versions["git"] = ".".join(map(str, git.version))
+    return []
 
 
 def _read_definition(tx: Transaction, *, name: str, version: str) -> list[Row]:
