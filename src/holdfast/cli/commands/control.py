@@ -172,7 +172,7 @@ def reject(
     comment: CommentOptions = None,
     json: Json = False,
 ) -> None:
-    """Reject what waits for approval; it fails, or its step goes back."""
+    """Reject what waits for approval; it fails or goes back."""
     comments = _read_comments(comment)
     with open_service() as service:
         asked = _find_one_asking(service, address, "reject")
