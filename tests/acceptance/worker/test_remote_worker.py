@@ -14,6 +14,8 @@ import httpx
 
 from tests.acceptance.server.test_server import ended, serving
 from tests.acceptance.terminals import PATIENCE, PROGRAM, environment, holdfast
+from tests.contract.worker.git.repositories import run as git
+from tests.contract.worker.git.repositories import write
 from tests.race.racers import eventually
 
 FLOW = """
@@ -97,6 +99,46 @@ def test_a_worker_elsewhere_runs_what_it_allows_and_leaves_the_rest_to_others(
         heard = (there / "worker-said").read_text()
         assert token not in heard + "".join(logs)
         assert "HTTP Request" not in heard
+
+
+WORKSPACE = """
+name: work
+input: {repo: string}
+workspace: {git: "{{ input.repo }}", setup: [sh, -c, echo ready]}
+steps:
+  - {id: one, run: [sh, -c, 'echo two > a.txt; echo "{\\"made\\": true}"']}
+  - {id: look, run: [sh, -c, 'cat a.txt'], workspace: read}
+  - {id: merge, merge: main}
+"""
+
+
+def test_a_worker_elsewhere_works_in_the_repositories_that_it_allows(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    holdfast(here, "init", "--bare")
+    for path in (there / "repository", tmp_path / "private"):
+        path.mkdir(parents=True)
+        git(path, "init", "--quiet", "--initial-branch=main")
+        write(path, {"a.txt": "one\n"})
+        git(path, "add", "a.txt")
+        author = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+        git(path, *author, "commit", "--quiet", "-m", "Begin")
+    with serving(here, "serve") as (_, client):
+        url = str(client.base_url).removesuffix("/api/v1/")
+        token = client.post("/tokens", json={"name": "there", "role": "worker"}).json()["token"]
+        assert client.post("/workflows", content=WORKSPACE, headers=YAML).status_code == 201
+        allowed = ("--allow", "sh", "--allow-cwd", "repository")
+        far = {"HOLDFAST_TOKEN": token}
+        with working(there, "--server", url, *allowed, "--name", "far", **far):
+            asked = {"workflow": "work", "input": {"repo": str(there / "repository")}}
+            run = ended(client, client.post("/runs", json=asked).json()["id"])
+            assert run["status"] == "completed", run
+            asked = {"workflow": "work", "input": {"repo": str(tmp_path / "private")}}
+            refused = _given_back(client, client.post("/runs", json=asked).json()["id"], "one")
+            told = client.get(f"/tasks/{refused['id']}/logs").json()["text"]
+            assert f"--allow-cwd {tmp_path}/private" in told
+    assert git(there / "repository", "show", "main:a.txt") == "two"
+    assert git(tmp_path / "private", "log", "--all", "--format=%s") == "Begin"
 
 
 def _given_back(client: httpx.Client, run_id: str, step: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from holdfast.errors import (
 from holdfast.model.result import Refusal, TransitionResult
 from holdfast.model.task import Assignment
 from holdfast.model.workflow.declarations import RECORDED, Access, Workspace
-from holdfast.model.workflow.line import Draft, Head, LineState, NewHead
+from holdfast.model.workflow.line import Draft, Head, LineState, NewHead, is_sha
 from holdfast.worker.attempt.attempt_lease import AttemptEnded
 from holdfast.worker.attempt.context import AttemptContext
 from holdfast.worker.attempt.execution import ReportEntry, StepFailed
@@ -54,6 +55,7 @@ ATTEMPT_BRANCHES = "holdfast-attempts/"
 # Each other step that is faster costs one merge.
 MOST_MERGES = 50
 LONGEST_SUBJECT = 72
+_ID = re.compile(r"[rt]_[0-9a-z]{1,40}")
 
 log = logging.getLogger("holdfast.worker")
 
@@ -191,19 +193,35 @@ def _fail_in_words() -> Iterator[None]:
         raise StepFailed(str(error)) from error
 
 
+def refuse_odd_names(state: LineState) -> None:
+    """Fail for ids and hashes that are none: folders and references are named by them."""
+    lines, commits = [state.id, state.run_id], [state.base, state.head]
+    commits += [] if state.subject is None else [state.subject]
+    if state.draft is not None:
+        commits += [state.draft.base, state.draft.sha]
+    if state.around is not None:
+        lines.append(state.around.line)
+        commits.append(state.around.sha)
+    odd = [each for each in lines if not _ID.fullmatch(each)]
+    odd += [each for each in commits if not is_sha(each)]
+    if odd:
+        raise StepFailed(f"its line of commits has odd names: {odd[0][:60]!r}", retryable=False)
+
+
 def find_line(
     ports: WorkspacePorts, assignment: Assignment, context: AttemptContext, workspace: Workspace
 ) -> AttemptLine:
     """The line of an attempt; the first attempt of a run decides where it begins."""
     with _fail_in_words():
         known = open_line(ports.store, assignment)
-        text = workspace.git if known is None else known.repository or workspace.git
-        place = open_line_repository(ports.find_git(), text, filters=workspace.filters)
+        # Never the repository that the line names: this one the worker has checked.
+        place = open_line_repository(ports.find_git(), workspace.git, filters=workspace.filters)
         if known is None:
             base = place.find_base(workspace.start)
             known = open_line(ports.store, assignment, base, place.text, place.host)
     if known is None:
         raise StepFailed("its line of commits could not be begun", retryable=False)
+    refuse_odd_names(known)
     return AttemptLine(
         ports=ports, assignment=assignment, context=context, place=place, state=known
     )

@@ -14,6 +14,7 @@ from holdfast.worker.git.references import ReferenceMove, move_reference, remove
 from holdfast.worker.git.repository import (
     HEADS,
     Repository,
+    check_branch_name,
     has_commit,
     is_ancestor,
     open_repository,
@@ -90,6 +91,7 @@ class LineRepository:
 
         A branch that somebody else has moved, or whose checkout has changes, is left and told.
         """
+        check_branch_name(self.repository.git, branch)
         try:
             if self.url is None:
                 _follow_here(self.repository, branch, head)

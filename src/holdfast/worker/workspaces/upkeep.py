@@ -71,7 +71,9 @@ def tend_workspaces(ports: WorkspacePorts) -> list[UnusedWorktree]:
     """Have the branches of runs follow, and remove the worktrees that are kept no longer."""
     lines = ports.store.work.lines_of_host(socket.gethostname())
     git = ports.find_git()
-    follow_lines(git, lines)
+    # Only where a worker of this machine has worked: a server may name any folder.
+    known = WorktreePool(ports.folder, ports.is_stopped).list_repositories()
+    follow_lines(git, [each for each in lines if each.repository in known])
     return remove_unused_worktrees(ports, git, lines)
 
 

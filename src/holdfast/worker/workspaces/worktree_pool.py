@@ -146,6 +146,11 @@ class WorktreePool:
         reason = f"there are {MOST_WORKTREES} worktrees of {line}, all in use"
         raise StoreUnwritable(self._folder, reason)
 
+    def list_repositories(self) -> set[str]:
+        """The repositories of which there are worktrees."""
+        records = [self._read(path.stem) for path in self._folder.glob("*.json")]
+        return {record.repository for record in records if record is not None}
+
     def list_free(self) -> Iterator[LentWorktree]:
         """The worktrees that no attempt has, each lent for as long as the caller keeps it."""
         for path in sorted(self._folder.glob("*.json")):
