@@ -426,16 +426,31 @@ def _find_other_content(
     place: GitPlace,
     differences: dict[str, _Difference],
 ) -> list[str]:
-    """The paths that hold neither what the old nor what the new commit has there."""
+    """The paths that hold neither what the old nor what the new commit has there, nor a part."""
     other = []
     for name, each in differences.items():
         path = checkout.path / name
         if each.submodule:
             continue
         found = _hash_file(repository, place, path, name)
-        if found not in {each.old, each.new}:
+        blobs = {each.old, each.new}
+        if found not in blobs and not _is_half_written(repository, place, path, name, blobs):
             other.append(name)
     return other
+
+
+def _is_half_written(
+    repository: Repository, place: GitPlace, path: Path, name: str, blobs: set[str]
+) -> bool:
+    """Whether a file is how a blob begins: git was killed while it wrote, or the disk was full."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    written = path.read_bytes()
+    asked = ("cat-file", "--filters", f"--path={name}")
+    return any(
+        repository.git.ask(*asked, blob, place=place, limit=len(written)).output == written
+        for blob in blobs - {""}
+    )
 
 
 def _hash_file(repository: Repository, place: GitPlace, path: Path, name: str) -> str | None:

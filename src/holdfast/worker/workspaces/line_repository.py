@@ -71,9 +71,10 @@ class LineRepository:
         """Have a commit of a run here; raises `RepositoryUnusable` where it is nowhere."""
         if not has_commit(self.repository, commit) and self.url is not None:
             fetch_below(self.repository, self.url, f"{KEPT}{run}/")
-            if not has_commit(self.repository, commit):
-                # The commit where the line begins is on a branch of somebody.
-                fetch_below(self.repository, self.url, HEADS, f"{FETCHED}heads/")
+            # The commit where the line begins is of somebody's branch or tag.
+            for kind in ("heads/", "tags/"):
+                if not has_commit(self.repository, commit):
+                    fetch_below(self.repository, self.url, f"refs/{kind}", f"{FETCHED}{kind}")
         if not has_commit(self.repository, commit):
             reason = f"does not have the commit {commit} of {run} any more; start the run again"
             raise RepositoryUnusable(self.text, reason)

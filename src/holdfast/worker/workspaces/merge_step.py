@@ -93,7 +93,7 @@ class MergeStep:
             planned = PlannedMerge(**recorded)
             if self._is_done(into, planned) or self._move(into, planned):
                 output = {"branch": state.branch, "into": into, "merged": planned.head}
-                return add_commit(output, planned.new, changed=planned.new != planned.old or None)
+                return add_commit(output, planned.new, changed=planned.new != planned.old)
         raise StepFailed(f"{into} moved on {MOST_MERGES} times while it was merged into")
 
     def _plan(self, into: str, merge: Merge) -> dict[str, str]:

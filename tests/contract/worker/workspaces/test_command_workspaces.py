@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from holdfast import Holdfast
+from holdfast.model.run import Run
 from tests.contract.worker.git.repositories import (
+    World,
     commit_files,
     head,
     plant,
@@ -133,6 +138,51 @@ def test_a_verifier_sees_the_named_commit_and_a_rejection_begins_at_the_head(
     assert show(runs.path, runs.branch(ended), "a.txt") == "one\n1\n2"
     assert runs.log(task, 2) == "one\n1\n"
     assert runs.subjects(runs.branch(ended)) == ["implement", "implement", "Begin"]
+
+
+NAMED = """
+name: work
+input: {repo: string}
+workspace: {git: '{{ input.repo }}'}
+agents:
+  developer: {command: [sh, -c, 'echo done > story.txt']}
+  other: {command: [sh, -c, 'echo moved > other.txt; echo moved > story.txt']}
+  judge:
+    command: [sh, -c, 'git rev-parse HEAD; cat story.txt; ls; echo "VERDICT: accept"']
+steps:
+  - {id: implement, agent: developer, prompt: Do it}
+  - {id: verify, agent: judge, verifies: implement, prompt: "Look at {{ subject.commit }}"}
+  - {id: move, needs: [], agent: other, prompt: Move on}
+  - {id: review, needs: [verify, move], agent: judge, workspace: read, prompt: Look at all}
+"""
+
+
+def step_ends(runs: WorkspaceRuns, started: Run, step: str) -> bool:
+    return eventually(lambda: runs.task(started, step).terminal)
+
+
+def test_a_verifier_sees_the_named_commit_although_the_branch_has_moved_on_since(
+    sqlite_store_url: str, world: World, tmp_path: Path
+) -> None:
+    with Holdfast(sqlite_store_url) as hf:
+        runs = WorkspaceRuns(hf, world, tmp_path / "home")
+        started = runs.start("", NAMED)
+        # One after the other: the verifier begins when the run is already further.
+        for agent, step in (("developer", "implement"), ("other", "move"), ("judge", "review")):
+            with hf.worker(agents=[agent]):
+                assert step_ends(runs, started, step), runs.tell(started)
+                assert eventually(runs.no_worktree_is_lent)
+            run(runs.path, "commit", "--quiet", "--allow-empty", "-m", "Somebody else's")
+        ended = runs.wait(started)
+        assert ended.status == "completed", runs.tell(ended)
+        named = runs.task(ended, "implement").output["commit"]
+        moved = runs.task(ended, "move").output["commit"]
+        assert head(runs.path, runs.branch(ended)) == moved != named
+        lines = runs.log(runs.task(ended, "verify")).splitlines()
+        assert lines[:2] == [named, "done"]
+        assert "other.txt" not in lines
+        assert runs.task(ended, "verify").output["commit"] == named
+        assert runs.log(runs.task(ended, "review")).splitlines()[0] == moved
 
 
 def test_a_failed_attempt_is_kept_aside_and_the_next_begins_at_the_head(

@@ -172,11 +172,17 @@ def test_a_run_on_a_url_is_pushed_and_merged_there(runs: WorkspaceRuns) -> None:
     assert save(runs.path, "Untouched") != head(remote, "main")
 
 
-def test_twenty_parallel_items_on_one_repository_are_all_there(runs: WorkspaceRuns) -> None:
+def test_twenty_parallel_items_land_in_their_order_each_once(runs: WorkspaceRuns) -> None:
     items = [f"item{number:02}" for number in range(20)]
-    loop = (ITEMS % "echo $0 > $0.txt").replace("parallel: 3", "parallel: 20")
-    ended = runs.end(loop, LOOP, items=items)
+    steps = ITEMS.replace("parallel: 3", "parallel: 20") % "echo $0 > $0.txt; echo $0 >> log-$0"
+    ended = runs.end(steps + "  - {id: merge, merge: main}\n", LOOP, items=items)
     assert ended.status == "completed", runs.tell(ended)
-    files = tree(runs.path, runs.branch(ended))
-    assert files == ["a.txt", "folder/b.txt", *(f"{each}.txt" for each in items)]
+    added = {f"{each}.txt" for each in items} | {f"log-{each}" for each in items}
+    assert set(tree(runs.path, "main")) == {"a.txt", "folder/b.txt"} | added
+    order = run(runs.path, "log", "--first-parent", "--reverse", "--format=%H", runs.branch(ended))
+    landed = [len(tree(runs.path, each)) for each in order.split("\n")]
+    assert landed == list(range(2, 43, 2))
+    for number, each in enumerate(order.split("\n")[1:]):
+        assert f"item{number:02}.txt" in tree(runs.path, each)
+    assert all(each.attempt <= 1 for each in runs.hf.runs.tasks(ended.id))
     run(runs.path, "fsck", "--strict")
