@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from holdfast.engine.core.operation import Complete, Fail
 from holdfast.engine.lines import OpenLine
+from holdfast.model.task import Assignment
 from holdfast.model.text import digest
 from holdfast.model.workflow.declarations import StepWork, WorkflowDeclarations, Workspace
-from holdfast.model.workflow.graph import Step
+from holdfast.model.workflow.graph import OnFailure, Step
 from holdfast.model.workflow.line import Draft, NewHead
 from holdfast.model.workflow.reference import Reference
 from tests.race.worlds import World
@@ -15,17 +16,19 @@ BASE, LEFT, RIGHT, LATE = ("0" * 40, "a" * 40, "b" * 40, "c" * 40)
 IN_WORKSPACE = WorkflowDeclarations(workspace=Workspace(git="https://h/shop.git"))
 EDIT = StepWork(access="edit")
 TWINS = (Step(id="left", work=EDIT), Step(id="right", work=EDIT))
-ITEMS = (
-    Step(
+
+
+def make_items(plan: OnFailure) -> Step:
+    """A loop with a line for each item, whose landing fails by a plan."""
+    return Step(
         id="build",
         for_each=Reference.parse("for_each", "input.stories"),
         parallel=2,
         steps=(
             Step(id="write", work=EDIT),
-            Step(id="land", needs=("write",), work=StepWork(landing=True)),
+            Step(id="land", needs=("write",), work=StepWork(landing=True), on_failure=plan),
         ),
-    ),
-)
+    )
 
 
 def start_twins(world: World, *, opened: bool = True) -> str:
@@ -68,13 +71,19 @@ def fail_with(world: World, name: str, sha: str, *, anew: bool = False) -> Fail:
     )
 
 
-def reach_landing(world: World) -> None:
+def reach_landing(world: World, plan: OnFailure | None = None) -> Assignment:
     """Bring the first item to its landing, under way, with a commit on the line of the item."""
-    world.run(*ITEMS, given={"stories": ["one", "two"]}, declared=IN_WORKSPACE)
+    steps = make_items(plan or OnFailure())
+    world.run(steps, given={"stories": ["one", "two"]}, declared=IN_WORKSPACE)
+    return write_item(world, LEFT)
+
+
+def write_item(world: World, sha: str) -> Assignment:
+    """Write the first item, and start its landing."""
     held = world.start("write.0")
     line = world.engine.work.open_line(held.task_id, held.token, BASE).line
     assert line is not None
-    new = NewHead(line=line.id, number=0, base=BASE, sha=LEFT)
-    assert world.engine.work.complete(held.task_id, held.token, {"commit": LEFT}, commit=new).ok
+    new = NewHead(line=line.id, number=line.number, base=line.head, sha=sha)
+    assert world.engine.work.complete(held.task_id, held.token, {"commit": sha}, commit=new).ok
     world.discover()
-    world.start("land.0")
+    return world.start("land.0")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.engine.core.operation import Complete, Fail, Operation, Release
+from holdfast.engine.core.operation import Complete, Fail, Operation, Release, RetryRun
 from holdfast.engine.lines import KeepAside, OpenLine
+from holdfast.model.task import Assignment
+from holdfast.model.workflow.graph import OnFailure
 from holdfast.model.workflow.line import Draft
 from tests.chaos.plans.registry import group_of
+from tests.chaos.plans.user_requests import ACTOR
 from tests.race.workspace_runs import (
     BASE,
     LEFT,
@@ -17,6 +20,7 @@ from tests.race.workspace_runs import (
     open_line,
     reach_landing,
     start_twins,
+    write_item,
 )
 from tests.race.worlds import World
 
@@ -45,6 +49,19 @@ def give_back_with_a_draft_and_fail_with_what_is_left(world: World) -> Sequence[
 def fail_a_landing_whose_line_begins_anew(world: World) -> Sequence[Operation]:
     reach_landing(world)
     return [fail_with(world, "land.0", RIGHT, anew=True)]
+
+
+def fail_landing(world: World, held: Assignment) -> None:
+    told = "a conflict"
+    failed = world.engine.work.fail(held.task_id, held.token, told, retryable=False, anew=True)
+    assert failed.ok
+
+
+@group_of(RetryRun)
+def retry_an_item_whose_landing_met_a_conflict(world: World) -> Sequence[Operation]:
+    fail_landing(world, reach_landing(world, OnFailure(action="goto", step="write")))
+    fail_landing(world, write_item(world, RIGHT))
+    return [RetryRun(run_id=world.ids["run"], actor=ACTOR)]
 
 
 @group_of(KeepAside)

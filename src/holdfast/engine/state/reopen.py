@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.engine.core.unit_of_work import UnitOfWork
-from holdfast.engine.read import addresses
+from holdfast.engine.read import addresses, step_texts
 from holdfast.engine.read.report_refusals import refuse
 from holdfast.engine.read.task_state import name_tasks
 from holdfast.engine.state import child_run_refusals, slots, superseded_needs
@@ -130,9 +130,14 @@ def retry_run_itself(
 
 
 def _retry_tasks(work: UnitOfWork, run_id: str, actor: str, named: str | None = None) -> list[Row]:
-    """Retry the failed tasks of a run; a verifier without rounds begins again with its subject."""
+    """Retry the failed tasks of a run; a verifier without rounds begins again with its subject.
+
+    A landing that met a conflict begins again with its item.
+    """
     for verifier in work.tx.read("spent_verifiers", run_id=run_id):
         reopen_rejected_work(work, verifier, actor)
+    for landing in work.tx.read("conflicted_landings", run_id=run_id):
+        reopen_conflicted_item(work, landing, actor)
     rows = work.change_tasks("retry_run_tasks", run_id=run_id, named=named, actor=actor)
     note_tasks_to_evaluate(work, rows)
     return rows
@@ -171,7 +176,10 @@ def reopen_task(
 
     What failed or was cancelled in the run is retried.
     """
+    landing = find_conflicted_landing(work, task_id)
     rows = reopen_task_within_run(work, task_id, actor, statuses, replace(extent, renewed=True))
+    if rows and landing is not None:
+        reopen_conflicted_item(work, landing, actor)
     if rows and rows[0]["run_id"] is not None:
         reopen_run(work, rows[0]["run_id"], actor, retry_failed=True)
     _lift_failing_trees(work, rows, actor)
@@ -266,6 +274,25 @@ def reopen_rejected_work(work: UnitOfWork, verifier: Row, actor: str) -> None:
     said = read_last_rejection(work.tx, verifier)
     extent = ReopenExtent(feedback=json.dumps(said.feedback))
     reopen_subject(work, verifier, said.items, extent, actor)
+
+
+def find_conflicted_landing(work: UnitOfWork, task_id: str) -> Row | None:
+    """A failed landing whose conflict has left the line of its item without commits."""
+    tasks = work.tx.read("tasks_by_id", ids=[task_id])
+    if not tasks or tasks[0]["on_failure"] != "goto" or tasks[0]["run_id"] is None:
+        return None
+    found = work.tx.read("conflicted_landings", run_id=tasks[0]["run_id"])
+    return next((row for row in found if row["id"] == task_id), None)
+
+
+def reopen_conflicted_item(work: UnitOfWork, landing: Row, actor: str) -> None:
+    """Re-open the steps of the item of a landing that met a conflict, with the conflict."""
+    first = step_texts.read_step(work, landing).on_failure.step
+    (target,) = work.tx.read("task_beside", task_id=landing["id"], step=str(first))
+    extent = ReopenExtent(apart=landing["id"], feedback=landing["error"])
+    rows = reopen_task_within_run(work, target["id"], actor, STARTED_STATUSES, extent)
+    again = [row["entity"] for row in rows]
+    work.change_tasks("block_dependents", ids=again, actor=actor)
 
 
 def reopen_unaccepted_work(

@@ -98,6 +98,7 @@ def _cancel(operation: CancelTask, work: UnitOfWork) -> TransitionResult:
 def _reset(operation: ResetTask, work: UnitOfWork) -> TransitionResult:
     if (refusal := _refuse_ended_call(work, operation.task_id)) is not None:
         return refusal
+    landing = reopen.find_conflicted_landing(work, operation.task_id)
     rows = work.change_tasks("reset_task", task_id=operation.task_id, actor=operation.actor)
     if not rows:
         return _answer_operation(work, operation, [], "idle")
@@ -107,6 +108,8 @@ def _reset(operation: ResetTask, work: UnitOfWork) -> TransitionResult:
     reopen.note_tasks_to_evaluate(work, rows)
     reopen.reopen_groups_around(work, [operation.task_id], operation.actor)
     reopen.reopen_unaccepted_work(work, rows, operation.actor)
+    if landing is not None:
+        reopen.reopen_conflicted_item(work, landing, operation.actor)
     if rows[0]["previous"] == "done":
         work.change_tasks("block_dependents", ids=[operation.task_id], actor=operation.actor)
     if rows[0]["run_id"] is not None:

@@ -101,6 +101,17 @@ WHERE task.id = :task_id
 ON CONFLICT (task_id, attempt, kind) DO NOTHING
 RETURNING task_id
 
+-- name: conflicted_landings
+-- purpose: List the failed landings of a run whose last attempt began the line of its item anew
+SELECT landing.id, landing.run_id, landing.step, landing.error
+FROM holdfast_task AS landing
+WHERE landing.run_id = :run_id
+  AND landing.status = 'failed'
+  AND landing.on_failure = 'goto'
+  AND NOT landing.superseded
+  AND EXISTS (SELECT 1 FROM holdfast_commit AS anew WHERE anew.task_id = landing.id AND anew.attempt = landing.attempt AND anew.kind = 'anew')
+ORDER BY landing.item, landing.id
+
 -- name: keep_aside
 -- purpose: Record what a former attempt of a task left, for people
 -- guards: The task is running under this fence, which is later than the former attempt, the line is of

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from holdfast.clock import ManualClock
 from holdfast.engine.engine import Engine
+from holdfast.model.result import TransitionResult
 from holdfast.model.status import Status
 from holdfast.model.task import Assignment, Task
 from holdfast.model.workflow.line import Draft, Head, NewHead
@@ -131,17 +135,63 @@ def test_a_conflict_sends_its_item_back_to_begin_anew_at_the_head_around_it(
     assert engine.doctor().ok
 
 
-def test_an_item_that_conflicts_too_often_fails_its_run(engine: Engine, clock: ManualClock) -> None:
+def conflict(engine: Engine, run: str, clock: ManualClock) -> None:
+    """Let the only item meet a conflict in every round that it has."""
+    for _ in range(4):
+        clock.advance(1)
+        finish(engine, run, 1, B)
+        held = take(engine, run, "build.1.build:land")
+        told = "a conflict in shop.py"
+        assert engine.work.fail(held.task_id, held.token, told, retryable=False, anew=True).ok
+    assert at(engine, run, "build.1.build:land").status is Status.FAILED
+    assert engine.runs.get(run).status == "failed"
+
+
+AGAIN: dict[str, Callable[[Engine, str, str], TransitionResult]] = {
+    "run": lambda engine, run, _: engine.runs.retry(run),
+    "task": lambda engine, _, landing: engine.tasks.retry(landing),
+    "step": lambda engine, run, _: engine.runs.retry(run, step="build.1.build:land"),
+    "reopen": lambda engine, _, landing: engine.tasks.reopen(landing),
+    "reset": lambda engine, _, landing: engine.tasks.reset(landing),
+}
+
+
+@pytest.mark.parametrize("way", AGAIN)
+def test_an_item_that_conflicted_too_often_begins_again_with_its_landing(
+    engine: Engine, clock: ManualClock, way: str
+) -> None:
+    run = planned(engine, "one")
+    conflict(engine, run, clock)
+    landing = at(engine, run, "build.1.build:land").id
+    assert AGAIN[way](engine, run, landing).ok
+    assert at(engine, run, "build.1.build:land").state in {"blocked", "idle"}
+    again = take(engine, run, "build.1.write")
+    assert again.work is not None
+    assert again.work.prompt is not None
+    assert "a conflict in shop.py" in again.work.prompt
+    line = opened(engine, again)
+    assert line.around is not None
+    assert line.base == line.head == line.around.sha == A
+    assert commit(engine, again, E).ok
+    check = take(engine, run, "build.1.check")
+    assert engine.work.complete(check.task_id, check.token, {"verdict": "accept"}).ok
+    if way == "reset":
+        assert engine.tasks.enqueue(landing).ok
+    land(engine, run, 1, D)
+    assert at(engine, run, "build").status is Status.DONE
+    assert engine.doctor().ok
+
+
+def test_a_landing_that_failed_without_a_conflict_is_retried_alone(
+    engine: Engine, clock: ManualClock
+) -> None:
     run = planned(engine, "one")
     for _ in range(4):
         clock.advance(1)
         finish(engine, run, 1, B)
         held = take(engine, run, "build.1.build:land")
-        assert engine.work.fail(
-            held.task_id, held.token, "a conflict", retryable=False, anew=True
-        ).ok
-    assert at(engine, run, "build.1.build:land").status is Status.FAILED
-    assert engine.runs.get(run).status == "failed"
+        assert engine.work.fail(held.task_id, held.token, "no git", retryable=False).ok
     assert engine.runs.retry(run).ok
-    assert at(engine, run, "build.1.build:land").state == "ready"
-    assert engine.doctor().ok
+    assert at(engine, run, "build.1.write").status is Status.DONE
+    land(engine, run, 1, D)
+    assert at(engine, run, "build").status is Status.DONE
