@@ -53,9 +53,9 @@ function NotLetIn(): ReactNode {
     <main className="page" id="main">
       <Empty icon="eye" title="This browser is not let in (any more)">
         <p>On the machine that runs Holdfast, type:</p>
-        <Command text="holdfast open" />
+        <Command text={thing ? `holdfast open ${thing}` : "holdfast open"} />
         <p>
-          Its link lets this browser in{thing ? ", and this page is there again afterwards" : ""}.{" "}
+          Its link lets this browser in.{" "}
           <button type="button" className="link" onClick={() => location.reload()}>
             Look again
           </button>

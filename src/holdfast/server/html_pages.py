@@ -10,6 +10,8 @@ from html import escape
 from starlette.responses import HTMLResponse
 
 _CODE = re.compile("`([^`]+)`")
+_PLAIN = re.compile(r"[0-9A-Za-z_/.-]*")
+_ID = re.compile(r"[rt]_[0-9a-z]{1,40}")
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:4rem auto;padding:0 1rem;"
     "color-scheme:light dark}button{font:inherit;padding:.4rem 1rem}"
@@ -44,11 +46,12 @@ class HtmlPage(HTMLResponse):
         super().__init__(text, status, headers={"Content-Security-Policy": _CSP})
 
 
-def render_entry_page(code: str) -> HtmlPage:
+def render_entry_page(code: str, goal: str) -> HtmlPage:
     """A page with a button, so that a program that only opens links uses up none."""
     page = HtmlPage(
         '<form method="post" action="/enter">'
         f'<input type="hidden" name="code" value="{escape(code)}">'
+        f'<input type="hidden" name="to" value="{escape(goal)}">'
         "<p>This link lets one browser in, once.</p><button>Open Holdfast</button></form>"
     )
     # With `no-referrer`, a browser sends a form from the origin `null`, which is refused.
@@ -56,11 +59,14 @@ def render_entry_page(code: str) -> HtmlPage:
     return page
 
 
-def render_entered_page() -> HtmlPage:
+def render_entered_page(goal: str) -> HtmlPage:
+    """The page that leads on to a page of the dashboard, or else to its first."""
+    path = goal if is_dashboard_page(goal) and _PLAIN.fullmatch(goal) else "/"
     # Not a redirect: after a redirect the browser counts the page with the link as the origin, and
     # sends no cookie that is for our own pages alone.
     return HtmlPage(
-        '<p><a href="/">Go on</a></p>', head='<meta http-equiv="refresh" content="0;url=/">'
+        f'<p><a href="{path}">Go on</a></p>',
+        head=f'<meta http-equiv="refresh" content="0;url={path}">',
     )
 
 
@@ -73,8 +79,11 @@ def is_dashboard_page(path: str) -> bool:
 def render_refusal_page(status: int, detail: str, path: str) -> HtmlPage:
     """The reason of a refusal, and how to get a link."""
     said = _CODE.sub(r"<code>\1</code>", escape(detail))
+    first, _, thing = path.removeprefix("/").partition("/")
+    named = f" {escape(thing)}" if first in {"runs", "tasks"} and _ID.fullmatch(thing) else ""
     how = (
-        "<code>holdfast open</code>, typed where the server runs, lets a browser in by a new link."
+        f"<code>holdfast open{named}</code>, typed where the server runs, lets a browser in by a "
+        "new link."
     )
     # A browser that comes from another site shows its cookie only when it asks once more.
     again = f'<p><a href="{escape(path)}">Try again</a></p>' if is_dashboard_page(path) else ""

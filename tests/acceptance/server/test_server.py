@@ -113,6 +113,9 @@ def test_open_lets_a_browser_in_once(tmp_path: Path) -> None:
         url = str(client.base_url).removesuffix("/api/v1/")
         link = holdfast(tmp_path, "open", "--print").stdout.strip()
         assert link.startswith(f"{url}/enter?code=")
+        task = json.loads(holdfast(tmp_path, "task", "add", "look at me", "--json").stdout)["id"]
+        there = holdfast(tmp_path, "open", task[:20], "--print").stdout.strip()
+        assert there.endswith(f"&to=/tasks/{task}")
         code = {"code": link.partition("=")[2]}
         with httpx.Client(base_url=url) as browser:
             assert browser.post("/enter", data=code).status_code == 200

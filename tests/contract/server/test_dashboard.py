@@ -75,7 +75,7 @@ def test_a_page_is_for_those_who_are_let_in_and_so_are_its_files(
 ) -> None:
     files = [path.name for path in (built / "assets").iterdir()]
     away = quick_server.stranger.get("/runs/r_1", headers=PAGE)
-    assert (away.status_code, "<code>holdfast open</code>" in away.text) == (401, True)
+    assert (away.status_code, "<code>holdfast open r_1</code>" in away.text) == (401, True)
     # A link on another site sends no cookie; the same link on this page does.
     assert '<a href="/runs/r_1">Try again</a>' in away.text
     assert quick_server.stranger.get(f"/assets/{files[0]}").status_code == 401

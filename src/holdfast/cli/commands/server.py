@@ -14,7 +14,7 @@ import typer
 
 from holdfast.cli.app.command_registry import Store, command, group
 from holdfast.cli.app.log_output import LogJson, logs_json, print_announcement, show_logs
-from holdfast.cli.app.options import Grace, HearCommands, Json
+from holdfast.cli.app.options import AnyAddress, Grace, HearCommands, Json
 from holdfast.cli.app.session import (
     INSTALL_SERVER,
     actor,
@@ -41,6 +41,7 @@ from holdfast.cli.app.terminal import (
 )
 from holdfast.cli.render.formats import format_ago, now
 from holdfast.errors import InvalidInput, StoreGone, StoreUnreachable
+from holdfast.model.text import is_task_id, parse_run_id
 from holdfast.model.worker import EVERY_AGENT
 from holdfast.service.queries.views import View, read_time
 
@@ -366,8 +367,9 @@ def revoke(
     print_json(told) if json else print_line(f"{escape(name)} is revoked")
 
 
-@command("open", example="holdfast open")
+@command("open", example="holdfast open @last")
 def open_browser(
+    address: AnyAddress = None,
     server: Annotated[
         str | None,
         typer.Option(help="The server's URL (default: $HOLDFAST_SERVER, or this store's server)."),
@@ -377,14 +379,28 @@ def open_browser(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Open Holdfast in a browser with a one-time link. It is valid for ten minutes."""
+    """Open Holdfast in a browser with a one-time link. It is valid for ten minutes.
+
+    With ID the link opens that run or task.
+    """
     named = chosen_server() if server is None else server
+    page = "" if address is None else f"&to={_find_page(address, named)}"
     url, made = _link_of_store() if named is None else _link_of_server(named)
-    link = url + made["path"]
+    link = url + made["path"] + page
     if json:
         print_json({"url": link, "expires_at": made["expires_at"]})
     elif show or not is_terminal() or not _open_in_browser(link):
         print_line(link)
+
+
+def _find_page(address: str, server: str | None) -> str:
+    """The path of the page of a run or task; a named server is not asked what an address means."""
+    if server is None:
+        with open_service() as service:
+            found = service.addresses.find(address)
+    else:
+        found = address if is_task_id(address) else parse_run_id(address, field="id")
+    return f"/{'tasks' if is_task_id(found) else 'runs'}/{found}"
 
 
 def _link_of_store() -> tuple[str, dict[str, Any]]:

@@ -32,8 +32,11 @@ _ENTRY_FORM = {
         "required": True,
         "content": {
             "application/x-www-form-urlencoded": {
-                "schema": {"type": "object", "properties": {"code": {"type": "string"}}},
-                "example": {"code": "8J1c…"},
+                "schema": {
+                    "type": "object",
+                    "properties": {"code": {"type": "string"}, "to": {"type": "string"}},
+                },
+                "example": {"code": "8J1c…", "to": "/runs"},
             }
         },
     }
@@ -44,15 +47,19 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 
 @table.route("GET", ENTER_PATH, ALL_ROLES, kind=HTMLResponse, also=_PROBLEMS)
-async def show_link(code: Annotated[str, Query(max_length=200)]) -> HtmlPage:
+async def show_link(
+    code: Annotated[str, Query(max_length=200)],
+    to: Annotated[str, Query(max_length=200, description="The page that it opens")] = "/",
+) -> HtmlPage:
     """Where a link leads: a page that asks whether to come in. It needs no token."""
-    return render_entry_page(code)
+    return render_entry_page(code, to)
 
 
 @table.route("POST", ENTER_PATH, ALL_ROLES, kind=HTMLResponse, also=_PROBLEMS, extra=_ENTRY_FORM)
 async def enter(request: Request) -> Response:
     """Use up the code of a link, and get the cookie of a browser. It needs no token."""
-    (code, *_) = parse_qs((await request.body()).decode(errors="replace")).get("code", [""])
+    form = parse_qs((await request.body()).decode(errors="replace"))
+    code, goal = (form.get(name, [""])[0] for name in ("code", "to"))
     server_state: ServerState = request.app.state.server_state
     links = server_state.service.links
     entered: NewBrowserSession | None = await request.scope[LOOK_UP_SHOWN](
@@ -63,7 +70,7 @@ async def enter(request: Request) -> Response:
         said = "this link was used, or is too old; `holdfast open` makes another"
         raise Problem(401, "unauthorized", said)
     request.scope[ACCESS] = known
-    answer = render_entered_page()
+    answer = render_entered_page(goal)
     seconds = links.seconds_left(entered)
     host = request.headers["host"]
     answer.headers["Set-Cookie"] = write_cookie(request.scope, host, entered, seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from html import escape
 from pathlib import Path
 
 import httpx
@@ -111,6 +112,30 @@ def test_a_browser_is_out_when_its_token_is_revoked(server: Served) -> None:
         assert browser.get("/api/v1/runs").status_code == 200
         assert server().delete("/tokens/ada").status_code == 200
         assert browser.get("/api/v1/runs").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("asked", "led_to"),
+    [
+        ("/runs/r_1", "/runs/r_1"),
+        ("/tasks/t_1", "/tasks/t_1"),
+        ("//evil.example", "/"),
+        ("https://evil.example", "/"),
+        ('/runs/"><script>alert(1)</script>', "/"),
+        ("", "/"),
+    ],
+)
+def test_a_link_leads_on_to_a_page_of_the_dashboard_and_nowhere_else(
+    quick_server: Served, asked: str, led_to: str
+) -> None:
+    stranger, path = quick_server.stranger, quick_server("viewer").post("/links").json()["path"]
+    code = path.partition("code=")[2]
+    page = stranger.get("/enter", params={"code": code, "to": asked}).text
+    assert f'name="to" value="{escape(asked)}"' in page
+    entered = stranger.post("/enter", data={"code": code, "to": asked}).text
+    assert re.findall(r'url=([^"]*)"', entered) == [led_to]
+    assert f'<a href="{led_to}">' in entered
+    assert "<script" not in page + entered
 
 
 def test_a_browser_sends_the_form_of_a_link_from_the_origin_of_the_server(
