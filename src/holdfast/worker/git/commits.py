@@ -13,7 +13,12 @@ from holdfast.errors import GitFailed, WorkspaceUnusable
 from holdfast.worker.git.git_command import GitPlace
 from holdfast.worker.git.repository import HEADS, Identity, Repository, is_ancestor, read_tree_id
 from holdfast.worker.git.unfinished_work import record_work
-from holdfast.worker.git.worktrees import OPERATIONS, find_own_git_dir, place_worktree_content
+from holdfast.worker.git.worktrees import (
+    OPERATIONS,
+    find_own_git_dir,
+    place_worktree_content,
+    remove_worktree_locks,
+)
 
 # Files that known agents write beside the work.
 AGENT_FILES = (
@@ -119,6 +124,33 @@ def commit_left_work(
         identity=repository.identity,
         own_commits=own,
     )
+
+
+def commit_abandoned_work(
+    repository: Repository,
+    attempt: AttemptWorktree,
+    message: CommitMessage,
+    rules: CommitRules | None = None,
+) -> str | None:
+    """A commit of all that a lost attempt left, however it left it; None for no change.
+
+    Neither its branch nor its HEAD moves. A merge half way counts as the files that it left. The
+    caller knows that every process which worked there has ended.
+    """
+    rules, worktree = rules or CommitRules(), attempt.path
+    git_dir = find_own_git_dir(repository, worktree)
+    remove_worktree_locks(repository, worktree)
+    asked = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    found = repository.git.ask(*asked, place=repository.references_of(git_dir).reading())
+    head = found.text if found.code == 0 else attempt.start
+    place = place_worktree_content(repository, worktree)
+    repository.git.run("read-tree", head, place=place)
+    _add_left_files(repository, worktree, place, rules)
+    tree = repository.git.run("write-tree", place=place).text
+    if tree == read_tree_id(repository, head):
+        return None if head == attempt.start else head
+    parts = CommitParts(tree=tree, parents=[head], message=message.text)
+    return make_commit(repository, parts, repository.identity)
 
 
 def _move_own_head(

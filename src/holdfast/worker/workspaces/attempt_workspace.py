@@ -33,6 +33,7 @@ from holdfast.worker.git.commits import (
     CommitMessage,
     CommitRules,
     LeftWork,
+    commit_abandoned_work,
     commit_left_work,
 )
 from holdfast.worker.git.diffs import read_diff
@@ -547,10 +548,10 @@ def _keep_what_was_left(opened: AttemptWorkspace, before: WorktreeRecord) -> boo
     )
     rules = CommitRules(left_out=opened.workspace.copy, largest_file=opened.workspace.max_file)
     try:
-        left = commit_left_work(line.place.repository, lost, message, rules)
-        if not left.changed:
+        left = commit_abandoned_work(line.place.repository, lost, message, rules)
+        if left is None:
             return True
-        line.place.keep(before.run, f"{before.task}.{before.attempt}", left.commit)
+        line.place.keep(before.run, f"{before.task}.{before.attempt}", left)
         assignment = line.assignment
         if before.task == assignment.task_id and before.attempt < assignment.attempt:
             line.ports.store.work.keep_aside(
@@ -558,7 +559,7 @@ def _keep_what_was_left(opened: AttemptWorkspace, before: WorktreeRecord) -> boo
                 assignment.token,
                 before.attempt,
                 before.base or before.start,
-                left.commit,
+                left,
             )
     except HoldfastError as error:
         log.warning(

@@ -12,6 +12,7 @@ from holdfast.worker.git.commits import (
     CommitMessage,
     CommitRules,
     LeftWork,
+    commit_abandoned_work,
     commit_left_work,
 )
 from holdfast.worker.git.worktrees import add_worktree
@@ -214,6 +215,38 @@ def test_an_agent_that_exchanged_the_git_folder_is_told_in_words(attempt: Attemp
 
 def test_a_subject_is_one_line() -> None:
     assert CommitMessage(subject="a\n\nb" * 100).text.count("\n") == 1
+
+
+@pytest.mark.parametrize("state", ["changed", "merging", "elsewhere", "rewritten", "locked"])
+def test_what_a_lost_attempt_left_is_committed_aside_however_it_left_it(
+    world: World, attempt: Attempt, state: str
+) -> None:
+    write(attempt.path, {"left.txt": "left\n"})
+    if state == "merging":
+        write(attempt.repository, {"a.txt": "theirs\n"})
+        save(attempt.repository, "Theirs")
+        write(attempt.path, {"a.txt": "ours\n"})
+        save(attempt.path, "Ours")
+        run(attempt.path, "merge", "main", code=1)
+    elif state == "elsewhere":
+        run(attempt.path, "checkout", "--quiet", "-b", "elsewhere")
+    elif state == "rewritten":
+        run(attempt.path, "reset", "--quiet", "HEAD^")
+    elif state == "locked":
+        attempt.put_off("index.lock")
+    before = run(attempt.repository, "for-each-ref")
+    lost = AttemptWorktree(path=attempt.path, start=attempt.start, branch=BRANCH)
+    left = commit_abandoned_work(world.open(attempt.repository), lost, MESSAGE)
+    assert left is not None
+    assert show(attempt.repository, left, "left.txt") == "left"
+    if state == "merging":
+        assert "<<<<<<<" in show(attempt.repository, left, "a.txt")
+    assert run(attempt.repository, "for-each-ref") == before
+
+
+def test_a_lost_attempt_that_changed_nothing_leaves_nothing(world: World, attempt: Attempt) -> None:
+    lost = AttemptWorktree(path=attempt.path, start=attempt.start, branch=BRANCH)
+    assert commit_abandoned_work(world.open(attempt.repository), lost, MESSAGE) is None
 
 
 def test_an_index_that_the_agents_git_has_split_is_read(attempt: Attempt) -> None:
