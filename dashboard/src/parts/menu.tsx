@@ -10,6 +10,8 @@ export function Menu(props: {
   /** What it is called, where it shows no text. */
   label?: string;
   className?: string;
+  /** What is chosen takes the focus itself; else it goes back to the button. */
+  yieldsFocus?: boolean;
   entries: MenuEntry[];
 }): ReactNode {
   return (
@@ -18,7 +20,11 @@ export function Menu(props: {
         {props.trigger}
       </Dropdown.Trigger>
       <Dropdown.Portal>
-        <Dropdown.Content className="menu" align="end" sideOffset={4} collisionPadding={8}>
+        <Dropdown.Content className="menu" align="end" sideOffset={4} collisionPadding={8}
+          onCloseAutoFocus={(event) => {
+            if (props.yieldsFocus) event.preventDefault();
+          }}
+        >
           {props.entries.map((entry) => (
             <Dropdown.Item
               key={entry.label}

@@ -74,12 +74,15 @@ export function FilterChips(props: { search: RunSearch; set: (change: Partial<Ru
             aria-label={typing}
             placeholder={TYPED[typing]}
             autoFocus
-            onBlur={(event) => event.currentTarget.form?.requestSubmit()}
+            onBlur={(event) => {
+              if (event.currentTarget.value.trim()) event.currentTarget.form?.requestSubmit();
+            }}
           />
         </form>
       ) : null}
       <Menu
         className="chip add"
+        yieldsFocus
         trigger={
           <>
             <Icon name="plus" />
