@@ -28,6 +28,7 @@ from benchmarks.waiting import (
     pipeline_at_a_distance,
     start_up,
 )
+from benchmarks.workspaces import open_and_close
 
 SIZES = Sizes(
     tasks=20_000,
@@ -43,6 +44,7 @@ SIZES = Sizes(
     idle=10,
     starts=10,
     durable=2_000,
+    files=10_000,
 )
 ALONE = f"a pipeline alone, beside {COMMITS_OF_A_PIPELINE} bare commits"
 AS_IT_COMES = "as it comes"
@@ -113,4 +115,5 @@ def waits(sizes: Sizes) -> Sequence[Wait]:
         partial(idle, seconds=sizes.idle),
         partial(start_up, starts=sizes.starts),
         partial(connections, count=sizes.durable, concurrency=500),
+        partial(open_and_close, files=sizes.files),
     ]

@@ -52,6 +52,7 @@ class Sizes:
     idle: int
     starts: int
     durable: int
+    files: int
 
 
 @dataclass(frozen=True, kw_only=True)

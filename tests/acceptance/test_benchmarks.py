@@ -23,11 +23,11 @@ from tests.contract.raw_store import raw
 ROOT = Path(__file__).parents[2]
 SMALL = (
     "--pairs 1 --tasks 60 --pipelines 12 --alone 2 --finished 200 --drained 100 --claims 40 "
-    "--batch 25 --loop 40 --short 8 --dispatches 5 --idle 1 --starts 1 --durable 40"
+    "--batch 25 --loop 40 --short 8 --dispatches 5 --idle 1 --starts 1 --durable 40 --files 20"
 )
 IN_NO_TIME = (
     "--pairs 1 --tasks 20 --pipelines 2 --alone 1 --finished 50 --drained 20 --claims 20 "
-    "--batch 25 --loop 10 --short 4 --dispatches 5 --idle 0 --starts 1 --durable 40"
+    "--batch 25 --loop 10 --short 4 --dispatches 5 --idle 0 --starts 1 --durable 40 --files 20"
 )
 # All measures of two checkouts on both databases, beside other tests.
 PATIENCE = 220
@@ -106,8 +106,8 @@ def test_the_benchmarks_print_a_table_of_both_databases_and_write_their_page(
     shown = measured("benchmarks", *SMALL.split(), "--write", page)
     assert "pair 1 of 1" in shown
     rows = ROW.findall(shown)
-    assert len({what for what, _ in rows}) == 48
-    assert Counter(database for _, database in rows) == {"sqlite": 44, "postgresql": 48}
+    assert len({what for what, _ in rows}) == 49
+    assert Counter(database for _, database in rows) == {"sqlite": 45, "postgresql": 48}
     written = page.read_text(encoding="utf-8")
     assert ROW.findall(written) == rows
     assert SMALL in written
