@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from holdfast.engine.engine import Engine
+from holdfast.engine.input.host_tags import make_host_tag
+from holdfast.model.run import NewRun
 from tests.contract.cli.command_line import Typed
+from tests.contract.engine.read.test_step_texts import read
 from tests.contract.task_states import NOT_GENUINE, create, start
 
 ASKING = """\
@@ -18,6 +21,14 @@ name: asking
 agents: {cook: {external: true}}
 steps:
   - {id: make, agent: cook, prompt: "Make {{ input.task }}"}
+"""
+
+IN_FOLDER = """\
+name: in_folder
+workspace: /work/shop
+agents: {cook: {external: true}}
+steps:
+  - {id: make, agent: cook, prompt: make}
 """
 
 COUNTING = """\
@@ -121,6 +132,16 @@ def test_a_worker_that_meets_a_usage_limit_says_until_when(engine: Engine, typed
     assert "holdfast resume --agent default" in resumed.err
     typed.ok("resume", "--agent", "default")
     assert engine.tasks.get(lone).state == "ready"
+
+
+def test_a_step_in_a_folder_of_this_machine_is_claimed_without_naming_the_machine(
+    engine: Engine, typed: Typed
+) -> None:
+    for host in (None, "elsewhere"):
+        engine.runs.start(NewRun(workflow=read(IN_FOLDER), host=host))
+    assert claim(typed, "--agent", "cook")["task"]["tags"] == [make_host_tag()]
+    assert typed("work", "claim", "--agent", "cook").code == 1
+    assert claim(typed, "--agent", "cook", "--tag", "host:elsewhere")["attempt"] == 1
 
 
 def test_nothing_to_claim_is_an_answer(engine: Engine, typed: Typed) -> None:

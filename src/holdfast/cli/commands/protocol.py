@@ -110,7 +110,7 @@ def claim(
     )
     with open_protocol(begins=True) as where:
         found = None if task is None else where.find(task)
-        got = where.protocol.claim(offer, most=number, task_id=found)
+        got = where.protocol.claim(offer.offer_own_host(), most=number, task_id=found)
     if not shell:
         print_json(got)
     for each in got["assignments"] if shell else ():

@@ -59,7 +59,8 @@ def describe_no_worker(task: Task, taken_by: TakenBy) -> str | None:
         return None
     lacks = "it names no function" if task.step is None else "its workflow file gives it no program"
     command = f"a worker with a command for agent {task.agent!r} in its holdfast.yaml"
-    return f"{lacks}: it waits for {command}, or for whoever claims it"
+    tagged = f" with the tags {', '.join(task.tags)}" if task.tags else ""
+    return f"{lacks}: it waits for {command}, or for whoever claims it{tagged}"
 
 
 def describe_taker(task: Task, taken_by: TakenBy) -> str:

@@ -37,13 +37,14 @@ class StepTexts:
     """The texts of a step, and the rows that their variables are read from when wanted.
 
     `run` has the id, workflow, key and input of the run; `around` is the row of the item that the
-    task is in, if any.
+    task is in, if any, and `head` the newest commit of the line that a verifier stands in.
     """
 
     scripted: FileStep
     run: RunFacts
     seen: Mapping[str, Row] = field(default_factory=dict)
     around: Row | None = None
+    head: str | None = None
 
     def work(self, feedback: object, attempt: int) -> StepWork:
         """Render the work that a worker is given; raises `Unresolved`."""
@@ -91,17 +92,18 @@ class StepTexts:
         }
         verified = self.scripted.step.verifies
         if verified in steps:
-            variables["subject"] = _add_branch(steps[verified], variables["run"]["branch"])
+            variables["subject"] = steps[verified]
+            variables |= self._subject_in_git(steps[verified], variables["run"]["branch"])
         if self.around is not None:
             variables["item"] = read_value(self.around["payload"])
         return variables
 
-
-def _add_branch(subject: object, branch: str | None) -> object:
-    """What is verified, with the branch that shows it, where there is one."""
-    if branch is None or not isinstance(subject, dict):
-        return subject
-    return subject | {"branch": branch}
+    def _subject_in_git(self, subject: object, branch: str | None) -> dict[str, Any]:
+        """The commit and branch of what is verified; a loop has the newest commit of the line."""
+        if self.scripted.workspace is None:
+            return {}
+        commit = subject.get("commit", self.head) if isinstance(subject, dict) else self.head
+        return {"subject.commit": commit, "subject.branch": branch}
 
 
 def read_output(row: Row, schema: json_schema.Schema | None) -> object:
@@ -148,15 +150,26 @@ def read_step_texts(
     if parents:
         for found in tx.read("items_around", ids=sorted(parents)):
             around.setdefault(found["root"], found)
+    judging = [row["id"] for row, scripted, _ in chosen if _names_subject_in_git(scripted)]
+    heads = (
+        {row["root"]: row["head"] for row in tx.read("heads_around", ids=judging)}
+        if judging
+        else {}
+    )
     return {
         row["id"]: StepTexts(
             scripted=scripted,
             run=run,
             seen=seen.get(row["id"], {}),
             around=around.get(row["parent_id"]),
+            head=heads.get(row["id"]),
         )
         for row, scripted, run in chosen
     }
+
+
+def _names_subject_in_git(scripted: FileStep) -> bool:
+    return scripted.workspace is not None and scripted.step.verifies in scripted.wanted
 
 
 def resolve_reference(work: UnitOfWork, row: Row, reference: Reference) -> object:

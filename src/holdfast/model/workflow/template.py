@@ -177,13 +177,18 @@ def _no_variable(text: str, start: int, close: int) -> InvalidVariable:
 
 
 def resolve_reference(reference: Reference, variables: Variables) -> Any:  # noqa: ANN401 - JSON is any value
-    """The value of a variable; null for the output of a skipped step."""
+    """The value of a variable; null for the output of a skipped step.
+
+    What Holdfast itself knows of a subject is kept beside it, because a subject may be a list.
+    """
     if reference.root not in variables:
         raise Unresolved(f"there is no {reference.root} here")
     if reference.step is not None and variables["steps"].get(reference.step) is SKIPPED:
         return None
     if variables[reference.root] is SKIPPED:
         return None
+    if reference.root == "subject" and (known := str(reference)) in variables:
+        return variables[known]
     return reference.resolve(variables)
 
 

@@ -50,6 +50,8 @@ _REFERRED = ("input", "steps", "item")
 _SHAPED = ("input", "steps", "item", "subject")
 _WITHOUT_PARTS = ("feedback", "attempt", "prompt")
 MOST_NAMED = 10
+# A loop gives the outputs of its items, in their order.
+_LIST: Schema = {"type": "array"}
 
 
 def find_bad_texts(
@@ -206,8 +208,10 @@ class _View:
         return None
 
     def _outputs_of(self, name: str) -> Schema | None:
-        work = self.known[name].work if name in self.known else None
-        return None if work is None else work.outputs
+        step = self.known.get(name)
+        if step is not None and step.for_each is not None:
+            return _LIST
+        return None if step is None or step.work is None else step.work.outputs
 
     def _is_done(self, name: str) -> bool:
         return any(upstream.precedes(name, step) for upstream, step in self.before)
@@ -227,9 +231,16 @@ class _View:
             yield self._flaw(field, f"{reference} is not allowed", reference, advice)
 
     def _unknown(self, field: str, reference: Reference, part: str, known: tuple[str, ...]) -> Flaw:
-        there = ", ".join(known[:MOST_NAMED]) or "nothing"
+        there = ", ".join(known[:MOST_NAMED]) or self._describe_list(reference)
         reason = f"{reference}: there is no {part!r}; there is {there}"
         return replace(self._flaw(field, reason, reference), guess=part, known=known)
+
+    def _describe_list(self, reference: Reference) -> str:
+        """What the output of a loop holds; nothing is in that of another step."""
+        named = reference.step if self.step is None or reference.step else self.step.verifies
+        step = self.known.get(str(named))
+        listed = step is not None and step.for_each is not None
+        return "a list with a place for each item, from 0" if listed else "nothing"
 
     def _flaw(
         self, field: str, reason: str, reference: Reference | None = None, advice: str = ""

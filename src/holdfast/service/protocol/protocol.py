@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.engine.engine import Engine
 from holdfast.engine.input import validation
+from holdfast.engine.input.host_tags import add_own_host
 from holdfast.engine.state.effects import EFFECTS_AT_ONCE
 from holdfast.errors import InvalidInput, StoreBusy, StoreError
 from holdfast.model.effect import EffectRecord, WakeCondition
@@ -182,6 +183,10 @@ class ClaimTerms:
     @property
     def equipped_agents(self) -> Sequence[str]:
         return self.served_agents if self.equipped is None else self.equipped
+
+    def offer_own_host(self) -> ClaimTerms:
+        """The terms with the tag of this machine too, for whoever works in its folders."""
+        return replace(self, tags=add_own_host(self.tags))
 
     @property
     def origin(self) -> str | None:

@@ -35,6 +35,19 @@ SELECT line.id, line.run_id, line.repository, line.host, line.branch,
 FROM holdfast_line AS line
 WHERE line.id IN (SELECT value FROM {each ids})
 
+-- name: heads_around
+-- purpose: Read the newest heads of the lines that some tasks stand in, of their items and their run, the nearest last
+WITH RECURSIVE above (root, line, depth) AS (
+  SELECT task.id, COALESCE(task.parent_id, task.run_id), 0
+  FROM holdfast_task AS task WHERE task.id IN (SELECT value FROM {each ids})
+  UNION ALL
+  SELECT above.root, COALESCE(around.parent_id, around.run_id), above.depth + 1
+  FROM above JOIN holdfast_task AS around ON around.id = above.line)
+SELECT above.root, above.depth,
+  COALESCE((SELECT made.sha FROM holdfast_commit AS made WHERE made.line_id = line.id AND made.number IS NOT NULL ORDER BY made.number DESC LIMIT 1), line.base) AS head
+FROM above JOIN holdfast_line AS line ON line.id = above.line
+ORDER BY above.depth DESC
+
 -- name: lines_of_host
 -- purpose: List the lines of runs in the repositories of a host, of those that run or ended not long ago
 SELECT line.id, line.run_id, line.repository, line.branch, run.workflow, run.workflow_version,

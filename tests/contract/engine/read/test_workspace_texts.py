@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidDefinition, InvalidInput
 from holdfast.model.workflow.declarations import Merge, Workspace
-from tests.contract.engine.read.test_step_texts import begin, give, only
+from holdfast.model.workflow.line import NewHead
+from tests.contract.engine.read.test_step_texts import begin, give, only, read
+from tests.contract.engine.state.test_lines import BASE, A, B, C, D, commit, opened, take
 
 FLOW = """
 name: feature
@@ -67,6 +69,67 @@ def test_a_worker_is_given_the_workspace_rendered(engine: Engine) -> None:
     assert merge.merge == Merge(into="main", strategy="squash")
     assert merge.workspace is not None
     assert engine.runs.get(run).status == "completed"
+
+
+JUDGED_LOOP = """
+name: judged
+workspace: {git: "https://h/shop.git"}
+agents: {dev: {external: true}}
+steps:
+  - {id: plan, agent: dev}
+  - id: build
+    for_each: "{{ steps.plan.stories }}"
+    parallel: 2
+    steps:
+      - id: parts
+        for_each: "{{ item }}"
+        steps: [{id: write, agent: dev}]
+      - {id: inside, agent: dev, verifies: parts, prompt: "{{ subject.commit }}"}
+  - {id: check, agent: dev, verifies: build,
+     prompt: "{{ subject.commit }} {{ subject.branch }} {{ subject.0 }}"}
+"""
+
+
+def test_the_commit_of_a_verified_loop_is_the_head_of_the_line(engine: Engine) -> None:
+    run = begin(engine, JUDGED_LOOP)
+    (plan,) = engine.work.claim("me", agents=["dev"])
+    opened(engine, plan, BASE)
+    assert commit(engine, plan, A, stories=[["x", "y"]]).ok
+    for sha in (B, C):
+        assert commit(engine, take(engine), sha).ok
+    inside = take(engine)
+    assert inside.work is not None
+    assert inside.work.prompt == opened(engine, inside).subject == C
+    assert engine.work.complete(inside.task_id, inside.token, {"verdict": "accept"}).ok
+    (landing,) = engine.work.claim("me", agents=["default"])
+    around = opened(engine, landing).around
+    assert around is not None
+    new = NewHead(line=around.line, number=around.number, base=around.sha, sha=D)
+    assert engine.work.complete(landing.task_id, landing.token, {"commit": D}, commit=new).ok
+    check = take(engine)
+    branch = f"holdfast/judged-{run[-6:]}"
+    assert check.work is not None
+    assert check.work.prompt is not None
+    assert check.work.prompt.startswith(f"{opened(engine, check).subject} {branch} ")
+    assert check.work.prompt.startswith(D)
+
+
+def test_a_verified_loop_without_items_has_no_commit_on_a_line_that_nobody_opened(
+    engine: Engine,
+) -> None:
+    text = JUDGED_LOOP.replace("dev}\n  - id: build", "dev, workspace: none}\n  - id: build")
+    begin(engine, text.replace(" {{ subject.0 }}", ""))
+    give(engine, {"stories": []})
+    check = take(engine)
+    assert check.work is not None
+    assert str(check.work.prompt).startswith("null holdfast/judged-")
+
+
+@pytest.mark.parametrize("wrong", ["steps.build.commit", "subject.verdict"])
+def test_a_loop_has_no_output_of_its_own(wrong: str) -> None:
+    text = JUDGED_LOOP.replace("{{ subject.0 }}", f"{{{{ {wrong} }}}}")
+    with pytest.raises(InvalidDefinition, match="a place for each item"):
+        read(text)
 
 
 @pytest.mark.parametrize("branch", ["a..b", "-x", "a b", "refs/heads/x.lock", ""])

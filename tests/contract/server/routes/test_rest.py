@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.engine.input.host_tags import make_host_tag
 from tests.contract.server.local_server import Served
 
 HELLO = """
@@ -90,6 +91,21 @@ def test_a_workflow_is_defined_started_steered_and_told(server: Served) -> None:
     assert events["items"][0]["type"] == "run.started"
     more = operator.get(f"{place}/events", params={"after": events["next"]}).json()["items"]
     assert {"run.cancelled", "task.cancelled"} <= {each["type"] for each in more}
+
+
+def test_a_program_is_told_the_tag_by_which_it_claims_a_task_in_a_folder(server: Served) -> None:
+    admin, here = server("admin"), make_host_tag()
+    flow = HELLO.replace("name: hello", "name: hello\nworkspace: /work/shop", 1)
+    flow = flow.replace("steps:", "steps:\n  - {id: draw, agent: sender, prompt: draw}")
+    assert admin.post("/workflows", content=flow, headers=YAML).status_code == 201
+    run = admin.post("/runs", json={"workflow": "hello", "input": {"name": "Ada"}}).json()
+    task = next(each for each in run["tasks"] if each["step"] == "draw")
+    why = admin.get(f"/tasks/{task['id']}/why").text
+    assert f"whoever claims it with the tags {here}" in why
+    worker, offer = server("worker"), {"worker": "me", "agents": ["sender"]}
+    assert worker.post("/claims", json=offer).json()["assignments"] == []
+    found = worker.post("/claims", json={**offer, "tags": [here]}).json()["assignments"]
+    assert [each["task"]["id"] for each in found] == [task["id"]]
 
 
 def test_tasks_are_made_changed_planned_and_steered(quick_server: Served) -> None:
