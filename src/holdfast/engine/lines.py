@@ -7,7 +7,7 @@ commit descends from is the newest: otherwise the answer is `head_moved`, and no
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
@@ -334,7 +334,7 @@ class LineOperations:
 
         def read(tx: Transaction) -> list[HostLine]:
             found, longest = [], LONGEST_KEPT * MICROSECONDS
-            for row in tx.read("lines_of_host", host=wanted, longest=longest, count=LINES_AT_ONCE):
+            for row in _read_lines_of_host(tx, wanted, longest):
                 workspace = graphs.workspace(tx, row["workflow"], row["workflow_version"])
                 said = None if workspace is None else workspace.keep
                 line = _read_host_line(row, KEPT_SECONDS if said is None else said)
@@ -344,6 +344,19 @@ class LineOperations:
             return found
 
         return self._context.view(read)
+
+
+def _read_lines_of_host(tx: Transaction, host: str, longest: int) -> Iterator[Row]:
+    """All lines, however many: one that is not told of would be taken for that of a removed run."""
+    before: str | None = None
+    while True:
+        rows = tx.read(
+            "lines_of_host", host=host, longest=longest, before=before, count=LINES_AT_ONCE
+        )
+        yield from rows
+        if len(rows) < LINES_AT_ONCE:
+            return
+        before = rows[-1]["run_id"]
 
 
 def _read_host_line(row: Row, keep: float) -> HostLine:

@@ -33,6 +33,11 @@ class TokenScope:
         """Whether the token is for some agents alone."""
         return self._access is not None and self._access.agents is not None
 
+    def check_all_agents(self) -> None:
+        """Raise `Forbidden` where the token is for some agents alone."""
+        if self.is_narrow:
+            raise Forbidden("this token is for some agents alone, and this is about all of them")
+
     def choose_agents(self, asked: Sequence[str] | None) -> Sequence[str] | None:
         """The agents that a caller names; where it names none, those of the token."""
         if self._access is None:

@@ -348,9 +348,12 @@ class Protocol:
         return self.view_report(task_id, answer)
 
     def lines_of_host(self, host: str) -> View:
-        """The lines of runs in repositories of a host; none for a token of some agents alone."""
-        narrow = self._token_scope.is_narrow
-        lines = [] if narrow else self._engine.work.lines_of_host(host)
+        """The lines of runs in repositories of a host; refused to a token of some agents alone.
+
+        An answer without some lines would say that their runs are over.
+        """
+        self._token_scope.check_all_agents()
+        lines = self._engine.work.lines_of_host(host)
         return {"items": [pack_host_line(each) for each in lines]}
 
     def wait_for(

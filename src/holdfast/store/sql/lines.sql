@@ -59,6 +59,7 @@ FROM holdfast_line AS line JOIN holdfast_run AS run ON run.id = line.run_id
 WHERE line.host = :host
   AND line.id = line.run_id
   AND (run.finished_at IS NULL OR run.finished_at > (SELECT holdfast_now()) - :longest)
+  AND (CAST(:before AS text) IS NULL OR line.run_id < :before)
 ORDER BY line.run_id DESC
 LIMIT :count
 

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.errors import (
@@ -28,6 +28,7 @@ from holdfast.worker.git.repository import (
     HEADS,
     Checkout,
     Repository,
+    find_named_branch,
     list_checkouts,
     list_foreign_filters,
     read_branch,
@@ -64,6 +65,7 @@ def move_branch(repository: Repository, move: BranchMove) -> None:
     Raises `BranchMoved` where the branch is at neither commit, and `CheckoutInTheWay` where a
     checkout of the branch has changes, or files that the move would overwrite.
     """
+    move = replace(move, branch=find_named_branch(repository, move.branch))
     found = read_branch(repository, move.branch)
     if found == move.new:
         return

@@ -16,6 +16,7 @@ from holdfast.worker.git.unfinished_work import record_work
 from holdfast.worker.git.worktrees import (
     OPERATIONS,
     find_own_git_dir,
+    look_at_all_files,
     place_worktree_content,
     remove_worktree_locks,
 )
@@ -38,10 +39,21 @@ LARGEST_FILE = 10 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class CommitRules:
-    """The rules for what is committed: `left_out` are paths and globs from the worktree's top."""
+    """The rules for what is committed; `left_out` are paths from the worktree's top.
+
+    `left_out_globs` name such paths where it is not known any more which files were copied.
+    """
 
     left_out: Sequence[str] = ()
+    left_out_globs: Sequence[str] = ()
     largest_file: int = LARGEST_FILE
+
+    def leaves_out(self, name: str) -> bool:
+        return (
+            name in self.left_out
+            or _matches(name, AGENT_FILES)
+            or any(_matches_from_top(name, glob) for glob in self.left_out_globs)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +116,7 @@ def commit_left_work(
         )
         raise WorkspaceUnusable(worktree, reason)
     place = place_worktree_content(repository, worktree)
+    look_at_all_files(repository, worktree, place, missing=False)
     rules = rules or CommitRules()
     left = _add_left_files(repository, worktree, place, rules)
     staged = _unstage(repository, worktree, head, place, rules)
@@ -218,8 +231,7 @@ def _add_left_files(
     changed = [name for name, status in statuses.items() if status != "D"]
     new = git.run("ls-files", "-z", "--others", "--exclude-standard", place=place.reading()).names
     nested = tuple(sorted(name for name in new if name.endswith("/")))
-    globs = (*AGENT_FILES, *rules.left_out)
-    kept_new = [name for name in new if not name.endswith("/") and not _matches(name, globs)]
+    kept_new = [name for name in new if not name.endswith("/") and not rules.leaves_out(name)]
     too_large = tuple(
         sorted(
             name for name in (*changed, *kept_new) if _size(worktree / name) > rules.largest_file
@@ -240,7 +252,7 @@ def _unstage(
     asked = ("diff-index", "--cached", "-z", "--name-only", "--diff-filter=A")
     staged = repository.git.run(*asked, head, place=place.reading()).names
     large = [name for name in staged if _size(worktree / name) > rules.largest_file]
-    others = [name for name in staged if _matches(name, (*AGENT_FILES, *rules.left_out))]
+    others = [name for name in staged if rules.leaves_out(name)]
     _update_index(repository, place, {*large, *others}, "--force-remove")
     return large
 
@@ -262,6 +274,15 @@ def _matches(name: str, globs: Sequence[str]) -> bool:
         for glob in globs
         for each in (above if "/" in glob.rstrip("/") else parts)
     )
+
+
+def _matches_from_top(name: str, glob: str) -> bool:
+    """Whether a glob, as `copy` reads it, names a path from the top, or a folder above it."""
+    parts, wanted = name.split("/"), glob.strip("/").split("/")
+    if "**" in wanted:
+        return fnmatchcase(name, glob.strip("/").replace("**/", "*"))
+    above = zip(parts, wanted, strict=False)
+    return len(wanted) <= len(parts) and all(fnmatchcase(part, each) for part, each in above)
 
 
 def _size(path: Path) -> int:

@@ -162,6 +162,9 @@ def merge_place(repository: Repository, commit: str) -> Iterator[GitPlace]:
             parts = Path(path).parts
             if parts[-1:] == (".gitattributes",) and mode.startswith("100"):
                 target = folder.joinpath(*parts)
+                if not target.is_relative_to(folder) or ".." in parts:
+                    # A tree that was made by hand may hold any name.
+                    continue
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(_read_blob(repository, blob))
         yield repository.content_of(folder, folder / "no-index")

@@ -33,7 +33,7 @@ def move_reference(repository: Repository, move: ReferenceMove) -> None:
     if new is None:
         locks.append((repository.common / "packed-refs.lock", ""))
     place = repository.references
-    expected = [] if old == _ANYWHERE else ["0" * 40 if old is None else old]
+    expected = [] if old == _ANYWHERE else [old or ""]
     words = ["-d", reference] if new is None else [reference, new]
     reasons = ["--no-deref", *(["-m", move.reason] if move.reason else [])]
     with record_work(repository.git, repository.common, locks, kind="reference") as work:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ _SHORT_SHA = re.compile(r"[0-9a-f]{7,64}")
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _PROMISE = re.compile(r"extensions\.partialclone|remote\..*\.promisor", re.DOTALL)
 _LONGEST_NAME = 200
+_SMALL_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +218,19 @@ def read_branch(repository: Repository, branch: str) -> str | None:
     return read_reference(repository, HEADS + branch)
 
 
+def find_named_branch(repository: Repository, branch: str) -> str:
+    """The branch that a branch is another name of; itself for any that has its own commit."""
+    place = repository.references.reading()
+    named = repository.git.ask("symbolic-ref", "--quiet", HEADS + branch, place=place)
+    if named.code != 0:
+        return branch
+    if not named.text.startswith(HEADS):
+        raise RepositoryUnusable(
+            repository.path, f"has a branch {branch} that stands for {named.text}, which is none"
+        )
+    return named.text.removeprefix(HEADS)
+
+
 def read_reference(repository: Repository, reference: str) -> str | None:
     asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", reference)
     answer = repository.git.ask(*asked, place=repository.references.reading())
@@ -235,9 +250,13 @@ def has_commit(repository: Repository, commit: str) -> bool:
     return repository.git.ask(*asked, place=place, codes=(0, 1, 128)).code == 0
 
 
-def list_tracked(repository: Repository) -> frozenset[str]:
-    """The paths that git tracks in the checkout of a repository."""
-    place = repository.content_of(repository.path, repository.git_dir / "index").reading()
+def list_tracked(repository: Repository, worktree: Path | None = None) -> frozenset[str]:
+    """The paths that git tracks in the checkout of a repository, or in a worktree of it."""
+    path = repository.path if worktree is None else worktree
+    git_dir = repository.git_dir if worktree is None else find_git_dir(worktree)
+    if git_dir is None:
+        return frozenset()
+    place = repository.content_of(path, git_dir / "index").reading()
     return frozenset(repository.git.run("ls-files", "-z", "--cached", place=place).names)
 
 
@@ -276,14 +295,24 @@ def find_git_dir(worktree: Path) -> Path | None:
     link = worktree / ".git"
     if link.is_dir():
         return link
-    try:
-        text = link.read_text()
-    except OSError:
-        return None
-    if not text.startswith("gitdir: "):
+    text = read_small_file(link)
+    if text is None or not text.startswith("gitdir: ") or "\0" in text:
         return None
     found = (worktree / text.removeprefix("gitdir: ").rstrip("\n")).resolve()
     return found if found.is_dir() else None
+
+
+def read_small_file(path: Path) -> str | None:
+    """The text of a file of git's own; None where an agent has put something else there."""
+    try:
+        # A pipe that nobody writes into would be waited for.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        return os.fsdecode(file.read(_SMALL_BYTES))
 
 
 def _branch_in_work(git_dir: Path) -> str | None:

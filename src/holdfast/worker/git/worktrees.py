@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.errors import RepositoryUnusable, WorkspaceUnusable
 from holdfast.worker.git.git_command import GitPlace
 from holdfast.worker.git.references import ReferenceMove, move_reference
-from holdfast.worker.git.repository import HEADS, Repository, find_git_dir
+from holdfast.worker.git.repository import HEADS, Repository, find_git_dir, read_small_file
 
 # What git keeps beside HEAD while a person or an agent is in the middle of something.
 OPERATIONS = {
@@ -52,8 +52,9 @@ def hand_over_worktree(
     remove_worktree_locks(repository, path)
     for name in (*OPERATIONS, *_LEFT_FILES):
         _remove(git_dir / name)
-    _check_out(repository, path, commit, branch)
     place = place_worktree_content(repository, path)
+    look_at_all_files(repository, path, place, missing=True)
+    _check_out(repository, path, commit, branch)
     # A single -f leaves nested repositories alone.
     repository.git.run("clean", "-q", "-f", "-d", place=place)
 
@@ -78,6 +79,28 @@ def place_worktree_content(repository: Repository, path: Path) -> GitPlace:
         place = repository.references_of(git_dir).with_variables(**variables)
         repository.git.run("update-index", "--no-split-index", place=place)
     return repository.content_of(path, git_dir / "index")
+
+
+def look_at_all_files(
+    repository: Repository, path: Path, place: GitPlace, *, missing: bool
+) -> None:
+    """Take the marks from the index by which an agent has had git look at some files no more.
+
+    A file that is not there is `missing` only by choice where it was marked as not checked out.
+    """
+    told = repository.git.run("ls-files", "-v", "-z", "--cached", place=place.reading()).names
+    marked = {name: mark for mark, _, name in (line.partition(" ") for line in told)}
+    assumed = [name for name, mark in marked.items() if mark.islower()]
+    skipped = [
+        name
+        for name, mark in marked.items()
+        if mark in "sS" and (missing or os.path.lexists(path / name))
+    ]
+    for option, names in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)):
+        if names:
+            given = b"".join(os.fsencode(name) + b"\0" for name in names)
+            asked = ("update-index", option, "-z", "--stdin")
+            repository.git.run(*asked, place=place, given=given)
 
 
 def remove_worktree(repository: Repository, path: Path) -> None:
@@ -139,11 +162,8 @@ def _administrations(repository: Repository, path: Path) -> list[Path]:
 
 
 def _path_of(git_dir: Path) -> Path | None:
-    try:
-        text = (git_dir / "gitdir").read_text().rstrip("\n")
-    except OSError:
-        return None
-    if not text:
+    text = (read_small_file(git_dir / "gitdir") or "").rstrip("\n")
+    if not text or "\0" in text:
         return None
     return Path(os.path.normpath(git_dir / text)).parent
 

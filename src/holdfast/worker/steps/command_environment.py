@@ -18,6 +18,23 @@ from holdfast.worker.files.state_paths import StatePath
 SHORT_PROMPT = 32 * 1024
 HOME_VARIABLE = "HOLDFAST_HOME"
 PASSWORDS = frozenset({"password", "sslpassword"})
+# By these a git tells the programs that it starts (hooks, aliases) where its repository is.
+_REPOSITORY = frozenset(
+    f"GIT_{name}"
+    for name in (
+        "ALTERNATE_OBJECT_DIRECTORIES",
+        "COMMON_DIR",
+        "DIR",
+        "GRAFT_FILE",
+        "IMPLICIT_WORK_TREE",
+        "INDEX_FILE",
+        "NAMESPACE",
+        "OBJECT_DIRECTORY",
+        "PREFIX",
+        "SHALLOW_FILE",
+        "WORK_TREE",
+    )
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +110,11 @@ def copy_environment(secrets: Collection[str]) -> dict[str, str]:
     # The command may run in another folder than its worker.
     home = named_home(kept)
     return kept if home is None else kept | {HOME_VARIABLE: str(home)}
+
+
+def leave_repository(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment without the repository that a git named to the worker which it started."""
+    return {name: value for name, value in environment.items() if name not in _REPOSITORY}
 
 
 def _is_workers(name: str) -> bool:

@@ -49,6 +49,7 @@ from holdfast.worker.steps.command_environment import (
     SHORT_PROMPT,
     CommandFiles,
     copy_environment,
+    leave_repository,
     make_attempt_variables,
     make_command_files,
 )
@@ -263,6 +264,8 @@ class CommandStep:
         inherited = copy_environment(self._resources.permission.secrets(named))
         if self._agent is not None:
             inherited = self._agent.make_environment(inherited)
+        if command_try.workspace is not None:
+            inherited = leave_repository(inherited)
         environment = inherited | dict(work.env)
         environment |= make_attempt_variables(
             self._assignment, command_try.files, self._resources.store.settings.url

@@ -505,6 +505,7 @@ def _make_record(opened: AttemptWorkspace) -> WorktreeRecord:
         on_branch=opened.branch is not None,
         keep=opened.workspace.keep,
         visible=line.state.branch,
+        host=line.state.host or "",
     )
 
 
@@ -546,7 +547,9 @@ def _keep_what_was_left(opened: AttemptWorkspace, before: WorktreeRecord) -> boo
             "Holdfast-Attempt": f"{before.task}.{before.attempt}",
         },
     )
-    rules = CommitRules(left_out=opened.workspace.copy, largest_file=opened.workspace.max_file)
+    rules = CommitRules(
+        left_out_globs=opened.workspace.copy, largest_file=opened.workspace.max_file
+    )
     try:
         left = commit_abandoned_work(line.place.repository, lost, message, rules)
         if left is None:

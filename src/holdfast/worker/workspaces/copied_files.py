@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from holdfast.errors import RepositoryUnusable
+from holdfast.errors import RepositoryUnusable, WorkspaceUnusable
 from holdfast.worker.git.repository import Repository, list_tracked
 
 _NEVER = frozenset({".git", ".holdfast"})
@@ -17,11 +17,16 @@ def copy_files(repository: Repository, worktree: Path, globs: Sequence[str]) -> 
     """Copy the files that globs name; their names. Nothing leads out of either folder."""
     if repository.bare or not globs:
         return []
-    tracked = list_tracked(repository)
+    # A file of the commit is not the one of the checkout, even where they have one name.
+    tracked = list_tracked(repository) | list_tracked(repository, worktree)
     names = sorted({name for glob in globs for name in _find_files(repository.path, glob)})
     copied = [name for name in names if name not in tracked]
     for name in copied:
-        _copy_file(repository.path / name, worktree, name)
+        try:
+            _copy_file(repository.path / name, worktree, name)
+        except OSError as error:
+            reason = f"cannot get a copy of {name} (workspace: copy): {error.strerror or error}"
+            raise WorkspaceUnusable(worktree, reason) from error
     return copied
 
 

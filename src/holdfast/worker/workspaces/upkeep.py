@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.errors import HoldfastError, RepositoryUnusable
+from holdfast.errors import HoldfastError, InvalidInput, RepositoryUnusable
+from holdfast.model.workflow.branch import PREFIX
 from holdfast.model.workflow.line import HostLine
 from holdfast.worker.git.git_command import Git
 from holdfast.worker.git.references import ReferenceMove, list_references, move_reference
@@ -61,7 +62,7 @@ def clean_workspaces(ports: WorkspacePorts, *, dry_run: bool = False) -> list[Un
     """Remove the worktrees that are kept no longer, or list them; no git is needed for none."""
     if not any(ports.folder.glob("*.json")):
         return []
-    lines = ports.store.work.lines_of_host(socket.gethostname())
+    lines = list_kept_lines(ports)
     if dry_run:
         return find_unused_worktrees(ports, lines)
     return remove_unused_worktrees(ports, ports.find_git(), lines)
@@ -69,12 +70,26 @@ def clean_workspaces(ports: WorkspacePorts, *, dry_run: bool = False) -> list[Un
 
 def tend_workspaces(ports: WorkspacePorts) -> list[UnusedWorktree]:
     """Have the branches of runs follow, and remove the worktrees that are kept no longer."""
-    lines = ports.store.work.lines_of_host(socket.gethostname())
-    git = ports.find_git()
+    lines, git = list_kept_lines(ports), ports.find_git()
     # Only where a worker of this machine has worked: a server may name any folder.
     known = WorktreePool(ports.folder, ports.is_stopped).list_repositories()
-    follow_lines(git, [each for each in lines if each.repository in known])
+    follow_lines(git, [each for each in lines or () if each.repository in known])
     return remove_unused_worktrees(ports, git, lines)
+
+
+def list_kept_lines(ports: WorkspacePorts) -> list[HostLine] | None:
+    """The lines of runs that are not over, or not for long, of all names that this machine had.
+
+    None for a worker that may not know them: it must not take a run for one that is over.
+    """
+    known = WorktreePool(ports.folder, ports.is_stopped).list_records()
+    names = {each.host for each in known if each.host and each.store == ports.store_name}
+    hosts = sorted({socket.gethostname(), *names})
+    try:
+        return [line for host in hosts for line in ports.store.work.lines_of_host(host)]
+    except InvalidInput as error:
+        log.info("worktrees of repositories on this machine are kept: %s", error)
+        return None
 
 
 def follow_lines(git: Git, lines: Sequence[HostLine]) -> None:
@@ -93,11 +108,11 @@ def follow_lines(git: Git, lines: Sequence[HostLine]) -> None:
 
 
 def find_unused_worktrees(
-    ports: WorkspacePorts, lines: Sequence[HostLine], *, now: float | None = None
+    ports: WorkspacePorts, lines: Sequence[HostLine] | None, *, now: float | None = None
 ) -> list[UnusedWorktree]:
     """The worktrees that `remove_unused_worktrees` would remove."""
     pool = WorktreePool(ports.folder, ports.is_stopped)
-    kept, moment = {each.run_id for each in lines}, time.time() if now is None else now
+    kept, moment = _list_runs(lines), time.time() if now is None else now
     found = []
     for lent in pool.list_free():
         with lent:
@@ -107,11 +122,15 @@ def find_unused_worktrees(
 
 
 def remove_unused_worktrees(
-    ports: WorkspacePorts, git: Git, lines: Sequence[HostLine], *, now: float | None = None
+    ports: WorkspacePorts,
+    git: Git,
+    lines: Sequence[HostLine] | None,
+    *,
+    now: float | None = None,
 ) -> list[UnusedWorktree]:
     """Remove the worktrees of runs that are over, and those at URLs that nobody has used lately."""
     pool = WorktreePool(ports.folder, ports.is_stopped)
-    kept, moment = {each.run_id for each in lines}, time.time() if now is None else now
+    kept, moment = _list_runs(lines), time.time() if now is None else now
     removed = []
     for lent in pool.list_free():
         with lent:
@@ -127,13 +146,19 @@ def remove_unused_worktrees(
     return removed
 
 
-def _is_unused(ports: WorkspacePorts, lent: LentWorktree, kept: set[str], now: float) -> bool:
+def _list_runs(lines: Sequence[HostLine] | None) -> set[str] | None:
+    return None if lines is None else {each.run_id for each in lines}
+
+
+def _is_unused(
+    ports: WorkspacePorts, lent: LentWorktree, kept: set[str] | None, now: float
+) -> bool:
     record = lent.before
-    if record is None or record.store != ports.store_name or record.run in kept:
+    if record is None or record.store != ports.store_name:
         return False
     if not is_url(record.repository):
         # The run is over for as long as it is kept, or was removed.
-        return True
+        return kept is not None and record.run not in kept
     keep = KEEP_SECONDS if record.keep is None else record.keep
     return lent.used_at + keep < now
 
@@ -173,7 +198,8 @@ def _remove_references(repository: Repository, record: WorktreeRecord) -> None:
 
 def _remove_merged_branch(repository: Repository, branch: str) -> None:
     """Remove the visible branch of a run that another branch holds, unless it is checked out."""
-    commit = read_branch(repository, branch) if branch else None
+    # One that a workflow names may have been there before, and is left to its people.
+    commit = read_branch(repository, branch) if branch.startswith(PREFIX) else None
     if commit is None or any(each.branch == branch for each in list_checkouts(repository)):
         return
     holders = list_references(repository, HEADS.rstrip("/"), contains=commit)

@@ -49,6 +49,8 @@ class WorktreeRecord:
     keep: float | None = None
     # The branch of the run that people see.
     visible: str = ""
+    # The name by which the line knows this machine; a laptop takes other names elsewhere.
+    host: str = ""
 
 
 class LentWorktree:
@@ -148,8 +150,7 @@ class WorktreePool:
 
     def list_repositories(self) -> set[str]:
         """The repositories of which there are worktrees."""
-        records = [self._read(path.stem) for path in self._folder.glob("*.json")]
-        return {record.repository for record in records if record is not None}
+        return {record.repository for record in self.list_records()}
 
     def list_free(self) -> Iterator[LentWorktree]:
         """The worktrees that no attempt has, each lent for as long as the caller keeps it."""
@@ -157,6 +158,10 @@ class WorktreePool:
             lent = self._try_lending(path.stem, again=False)
             if lent is not None:
                 yield lent
+
+    def list_records(self) -> list[WorktreeRecord]:
+        read = (self._read(path.stem) for path in sorted(self._folder.glob("*.json")))
+        return [record for record in read if record is not None]
 
     def _try_lending(self, name: str, *, again: bool = True) -> LentWorktree | None:
         """A worktree that nobody has; `again` for work, which must meet no process in it."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.clock import ManualClock
+from holdfast.engine import lines
 from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidInput
 from holdfast.model.result import Refusal, TransitionResult
@@ -351,6 +352,20 @@ def test_a_host_is_told_the_lines_whose_branches_it_moves(
     assert engine.work.lines_of_host("laptop")[0].ended_at is not None
     clock.advance(401)
     assert engine.work.lines_of_host("laptop") == []
+
+
+def test_no_line_of_a_host_is_left_out_however_many_there_are(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "LINES_AT_ONCE", 2)
+    for _ in range(5):
+        begin(engine, TWINS)
+    runs = set()
+    for _ in range(5):
+        task = take(engine)
+        opened(engine, task, BASE)
+        runs.add(task.run_id)
+    assert {each.run_id for each in engine.work.lines_of_host("laptop")} == runs
 
 
 def test_the_commits_of_a_run_go_with_it(engine: Engine, clock: ManualClock) -> None:

@@ -111,7 +111,9 @@ def test_drafts_and_what_is_left_are_told_through_a_server(
     ]
 
 
-def test_a_token_of_some_agents_is_told_of_no_line_of_others(quick_server: Served) -> None:
+def test_a_token_of_some_agents_is_refused_rather_than_told_of_no_line(
+    quick_server: Served,
+) -> None:
     engine = engine_of(quick_server.hf)
     begin(engine, FLOW)
     plan = take(engine)
@@ -121,7 +123,7 @@ def test_a_token_of_some_agents_is_told_of_no_line_of_others(quick_server: Serve
     )
     with quick_server.client(made.json()["token"]) as narrow:
         told = narrow.post("/claims/lines", json={"host": "laptop"})
-    assert (told.status_code, told.json()) == (200, {"items": []})
+    assert (told.status_code, told.json()["code"]) == (403, "forbidden")
 
 
 @pytest.mark.parametrize(

@@ -329,3 +329,27 @@ def test_the_move_is_as_good_as_a_pull_for_files_with_line_ends(move: Move) -> N
     assert (move.path / "x.crlf").read_bytes() == b"1\r\n2\r\n"
     assert show(move.path, "HEAD", "x.crlf") == "1\n2"
     assert run(move.path, "status", "--porcelain") == ""
+
+
+def test_another_name_of_a_branch_stays_one_and_the_branch_moves_with_its_checkout(
+    move: Move,
+) -> None:
+    run(move.path, "symbolic-ref", "refs/heads/master", "refs/heads/main")
+    move.move = BranchMove(branch="master", old=move.old, new=move.new)
+    for _ in range(2):
+        move.make()
+        move.assert_at(move.new)
+        assert run(move.path, "symbolic-ref", "refs/heads/master") == "refs/heads/main"
+
+
+@pytest.mark.parametrize("mark", ["assume-unchanged", "skip-worktree"])
+def test_a_change_that_git_was_told_not_to_look_at_is_not_overwritten(
+    move: Move, mark: str
+) -> None:
+    run(move.path, "update-index", f"--{mark}", "a.txt")
+    write(move.path, {"a.txt": "precious\n"})
+    with pytest.raises(CheckoutInTheWay):
+        move.make()
+    assert (move.path / "a.txt").read_text() == "precious\n"
+    assert head(move.path, "refs/heads/main") == move.old
+    assert move.left_files() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
@@ -97,12 +98,11 @@ def test_copied_files_files_of_agents_and_large_files_are_left_out(attempt: Atte
         "conf/local.ini",
         ".aider.chat.history.md",
         "sub/.aider.tags.cache.v4/x",
-        "deep/.env",
     ]
     write(attempt.path, dict.fromkeys(names, "x\n") | {"kept.txt": "kept\n"})
     write(attempt.path, {"large.bin": b"\0" * 2000, "a.txt": "x" * 2000})
     run(attempt.path, "add", "--force", ".env", "large.bin", ".aider.chat.history.md")
-    rules = CommitRules(left_out=[".env", "conf/*.ini"], largest_file=1000)
+    rules = CommitRules(left_out=[".env"], left_out_globs=["conf/*.ini"], largest_file=1000)
     left = attempt.commit(rules)
     assert tree(attempt.repository, left.commit) == [
         ".gitignore",
@@ -119,7 +119,7 @@ def test_a_file_that_the_repository_has_is_committed_although_a_glob_of_copy_mat
     attempt: Attempt,
 ) -> None:
     write(attempt.path, {"a.txt": "two\n"})
-    left = attempt.commit(CommitRules(left_out=["*.txt"]))
+    left = attempt.commit(CommitRules(left_out=["a.txt"], left_out_globs=["*.txt"]))
     assert show(attempt.repository, left.commit, "a.txt") == "two"
 
 
@@ -256,3 +256,46 @@ def test_an_index_that_the_agents_git_has_split_is_read(attempt: Attempt) -> Non
     left = attempt.commit()
     assert show(attempt.repository, left.commit, "a.txt") == "two"
     assert run(attempt.path, "status", "--porcelain") == ""
+
+
+def test_a_file_with_the_name_of_a_copied_one_elsewhere_is_committed(attempt: Attempt) -> None:
+    names = [".env", "sub/.env", "[id].env", "conf/x.ini", "more/conf/x.ini", "any/deep/x.key"]
+    write(attempt.path, dict.fromkeys(names, "x\n"))
+    globs = ["conf/*.ini", "any/**/*.key"]
+    left = attempt.commit(CommitRules(left_out=[".env", "[id].env"], left_out_globs=globs))
+    new = set(tree(attempt.repository, left.commit)) - set(tree(attempt.repository, attempt.start))
+    assert new == {"sub/.env", "more/conf/x.ini"}
+
+
+@pytest.mark.parametrize("mark", ["assume-unchanged", "skip-worktree"])
+def test_a_change_that_git_was_told_not_to_look_at_is_committed(
+    attempt: Attempt, mark: str
+) -> None:
+    run(attempt.path, "update-index", f"--{mark}", "a.txt")
+    write(attempt.path, {"a.txt": "two\n"})
+    assert show(attempt.repository, attempt.commit().commit, "a.txt") == "two"
+
+
+def test_what_a_sparse_checkout_left_out_is_not_removed(attempt: Attempt) -> None:
+    run(attempt.path, "sparse-checkout", "set", "--no-cone", "/a.txt")
+    assert not (attempt.path / "folder/b.txt").exists()
+    write(attempt.path, {"a.txt": "two\n"})
+    left = attempt.commit()
+    assert tree(attempt.repository, left.commit) == [".gitignore", "a.txt", "folder/b.txt"]
+    assert show(attempt.repository, left.commit, "a.txt") == "two"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "bytes"])
+def test_an_agent_that_exchanged_the_git_file_for_anything_is_told(
+    attempt: Attempt, kind: str
+) -> None:
+    link = attempt.path / ".git"
+    link.unlink()
+    if kind == "pipe":
+        os.mkfifo(link)
+    elif kind == "device":
+        link.symlink_to("/dev/zero")
+    else:
+        link.write_bytes(b"gitdir: \xff\0\n")
+    with pytest.raises(WorkspaceUnusable, match="no worktree"):
+        attempt.commit()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from holdfast.errors import GitError
 from holdfast.worker.git.git_command import Git
 from holdfast.worker.git.merges import (
     CONFLICT_BYTES,
@@ -158,3 +161,32 @@ def test_lines_without_a_common_commit_can_be_merged(lines: Lines) -> None:
     merged = lines.merge(lines.into, other)
     assert isinstance(merged, Merged)
     assert "z.txt" in tree(lines.path, merged.commit)
+
+
+@pytest.mark.parametrize("name", ["..", "up/../..", "{outside}"])
+def test_a_tree_with_names_that_lead_elsewhere_writes_no_file_there(
+    lines: Lines, name: str
+) -> None:
+    outside = lines.world.folder / "outside"
+    outside.mkdir()
+    blob = make_object(lines.path, "blob", b"*.txt text\n")
+    inner = b"100644 .gitattributes\0" + bytes.fromhex(blob)
+    above = make_object(lines.path, "tree", inner)
+    for each in reversed(name.format(outside=outside).split("|")):
+        entry = f"40000 {each}\0".encode() + bytes.fromhex(above)
+        above = make_object(lines.path, "tree", entry)
+    hostile = run(lines.path, "commit-tree", above, "-p", lines.base, "-m", "Hostile")
+    with suppress(GitError):
+        lines.merge(hostile, lines.head)
+    found = lines.world.folder.rglob(".gitattributes")
+    assert list(found) == []
+
+
+def make_object(path: Path, kind: str, content: bytes) -> str:
+    """An object as no git would make it."""
+    asked = ["git", "hash-object", "-t", kind, "-w", "--stdin", "--literally"]
+    return (
+        subprocess.run(asked, cwd=path, input=content, capture_output=True, check=True)
+        .stdout.decode()
+        .strip()
+    )

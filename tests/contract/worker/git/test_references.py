@@ -14,7 +14,7 @@ from holdfast.worker.git.references import (
 )
 from holdfast.worker.git.repository import open_repository, read_reference
 from tests.contract.worker.git.killed_move import write_program
-from tests.contract.worker.git.repositories import World, commit_files, head, run
+from tests.contract.worker.git.repositories import World, commit_files, head, run, save
 
 NAME = "refs/holdfast/attempts/t_1.1"
 
@@ -65,3 +65,17 @@ def test_a_reference_whose_name_is_a_folder_is_told(world: World) -> None:
         move_reference(
             world.open(path), ReferenceMove(reference="refs/heads/a", new=head(path), old=None)
         )
+
+
+def test_a_repository_with_longer_hashes_gets_references_too(world: World) -> None:
+    path = world.folder / "long"
+    path.mkdir()
+    run(path, "init", "--quiet", "--object-format=sha256")
+    first = save(path, "Begin")
+    assert len(first) == 64
+    for _ in range(2):
+        move_reference(world.open(path), ReferenceMove(reference=NAME, new=first, old=None))
+    other = save(path, "More")
+    with pytest.raises(BranchMoved):
+        move_reference(world.open(path), ReferenceMove(reference=NAME, new=other, old=None))
+    assert list_references(world.open(path), "refs/holdfast") == {NAME: first}

@@ -121,3 +121,22 @@ def test_worktrees_of_others_are_not_listed(world: World) -> None:
     run(path, "worktree", "add", "--quiet", "../elsewhere/mine")
     add_worktree(world.open(path), world.folder / "work/w1", head(path))
     assert list_worktrees(world.open(path), world.folder / "work") == [world.folder / "work/w1"]
+
+
+@pytest.mark.parametrize("how", ["assume-unchanged", "skip-worktree", "sparse"])
+def test_a_worktree_is_handed_over_whole_whatever_git_was_told_not_to_look_at(
+    world: World, how: str
+) -> None:
+    path = world.repository()
+    made = world.folder / "w1"
+    add_worktree(world.open(path), made, head(path), branch="one")
+    if how == "sparse":
+        run(made, "sparse-checkout", "set", "--no-cone", "/a.txt")
+    else:
+        run(made, "update-index", f"--{how}", "a.txt", "folder/b.txt")
+        write(made, {"a.txt": "stale\n"})
+        (made / "folder/b.txt").unlink()
+    hand_over_worktree(world.open(path), made, head(path), branch="two")
+    assert (made / "a.txt").read_text() == "one\n"
+    assert (made / "folder/b.txt").read_text() == "b\n"
+    assert run(made, "status", "--porcelain") == ""

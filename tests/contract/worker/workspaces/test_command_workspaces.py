@@ -415,3 +415,29 @@ def test_cwd_is_inside_the_worktree(runs: WorkspaceRuns) -> None:
     assert runs.log(runs.task(ended, "one")) == "b.txt\n"
     ended = runs.end("  - {id: one, run: [ls], cwd: out, max_attempts: 1}\n")
     assert "no folder of the workspace" in runs.task(ended, "one").error["message"]
+
+
+def test_a_file_that_the_commit_has_is_not_replaced_by_the_copy_of_another(
+    runs: WorkspaceRuns,
+) -> None:
+    run(runs.path, "branch", "template")
+    run(runs.path, "rm", "--quiet", "a.txt")
+    save(runs.path, "Without a.txt")
+    write(runs.path, {"a.txt": "password\n", "folder.ini": "x\n"})
+    heading = HEADING.replace("repo }}'}", "repo }}', from: template, copy: [a.txt, '*.ini']}")
+    ended = runs.end("  - {id: one, run: [sh, -c, 'cat *.txt *.ini; echo new > b']}\n", heading)
+    one = runs.task(ended, "one")
+    assert runs.log(one) == "one\nx\n"
+    assert show(runs.path, one.output["commit"], "a.txt") == "one"
+
+
+def test_a_command_is_in_its_worktree_though_a_git_started_its_worker(
+    runs: WorkspaceRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = runs.world.repository("other")
+    for name, value in (("DIR", other / ".git"), ("INDEX_FILE", other / ".git/index")):
+        monkeypatch.setenv(f"GIT_{name}", str(value))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other))
+    ended = runs.end("  - {id: one, run: [sh, -c, 'git rev-parse --show-toplevel']}\n")
+    monkeypatch.undo()
+    assert runs.log(runs.task(ended, "one")).strip().endswith(f"{ended.id}.1")

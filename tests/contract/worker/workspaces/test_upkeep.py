@@ -10,6 +10,8 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.engine.engine import engine_of
+from holdfast.model.workflow.line import HostLine
+from holdfast.worker.remote.client import TokenRefused
 from holdfast.worker.workspaces.attempt_workspace import WorkspacePorts
 from holdfast.worker.workspaces.upkeep import (
     clean_workspaces,
@@ -134,3 +136,45 @@ def test_clean_removes_worktrees_kept_past_their_time_and_branches_that_were_mer
     assert {each.run for each in would} == {gone.id, unmerged.id}
     assert run(runs.path, "branch", "--list", "holdfast/*").strip() == runs.branch(unmerged)
     assert clean_workspaces(ports) == []
+
+
+def test_the_worktree_of_a_running_run_is_kept_when_the_machine_takes_another_name(
+    runs: WorkspaceRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = runs.start(EDIT + "  - {id: wait, approval: Go on?}\n", SHORT)
+    assert eventually(lambda: runs.task(running, "one").status == "done")
+    assert eventually(runs.no_worktree_is_lent)
+    kept = run(runs.path, "for-each-ref", f"refs/holdfast/runs/{running.id}")
+    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere.lan")
+    assert tend_workspaces(ports_of(runs)) == []
+    assert clean_workspaces(ports_of(runs)) == []
+    assert run(runs.path, "for-each-ref", f"refs/holdfast/runs/{running.id}") == kept != ""
+    monkeypatch.undo()
+    runs.hf.approve(runs.task(running, "wait").id)
+    runs.wait(running)
+
+
+def test_a_worker_that_may_not_know_what_runs_removes_nothing(
+    runs: WorkspaceRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = runs.end(EDIT, SHORT)
+    time.sleep(0.01)
+    ports = ports_of(runs)
+
+    def refuse(host: str) -> list[HostLine]:
+        raise TokenRefused("http://server", f"not all of {host}")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(ports.store.work), "lines_of_host", staticmethod(refuse))
+        assert tend_workspaces(ports) == []
+    assert [each.run for each in tend_workspaces(ports)] == [ended.id]
+
+
+def test_a_branch_that_a_workflow_names_is_left_to_its_people(runs: WorkspaceRuns) -> None:
+    run(runs.path, "branch", "develop")
+    heading = SHORT.replace("keep: 1ms", "keep: 1ms, branch: develop")
+    ended = runs.end(EDIT + "  - {id: merge, merge: main}\n", heading)
+    assert ended.status == "completed", runs.tell(ended)
+    time.sleep(0.01)
+    assert [each.run for each in clean_workspaces(ports_of(runs))] == [ended.id]
+    assert head(runs.path, "develop") == runs.task(ended, "one").output["commit"]
