@@ -20,6 +20,7 @@ FETCHED = "refs/holdfast/fetched/"
 _SCHEMES = frozenset({"file", "git", "http", "https", "ssh", "git+ssh"})
 # git@host:path
 _SSH_PLACE = re.compile(r"[\w.~-]+@[\w.-]+:(?!/?/)[^\s:][^\s]*")
+_PERSON = re.compile(r"://.*@", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -30,18 +31,20 @@ def is_url(text: str) -> bool:
 
 def check_url(url: str) -> str:
     """A URL that git may be given; raises `InvalidInput` for any other."""
+    # What stands before the host may hold a password.
+    shown = _PERSON.sub("://…@", url)
     if _CONTROL.search(url) or url.startswith("-") or "::" in url:
-        raise InvalidInput("git", f"{url!r} is no URL of a repository")
+        raise InvalidInput("git", f"{shown!r} is no URL of a repository")
     if _SSH_PLACE.fullmatch(url):
         return url
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise InvalidInput("git", f"{url!r} is no URL of a repository: {error}") from error
+        raise InvalidInput("git", f"{shown!r} is no URL of a repository: {error}") from error
     host = (parts.netloc or "").rpartition("@")[2]
     if parts.scheme not in _SCHEMES or host.startswith("-") or not (host or parts.path):
         kinds = ", ".join(sorted(_SCHEMES))
-        raise InvalidInput("git", f"{url!r} is no URL of a repository ({kinds})")
+        raise InvalidInput("git", f"{shown!r} is no URL of a repository ({kinds})")
     if parts.password:
         reason = "holds a password; let a credential helper of git's settings or a key give it"
         raise InvalidInput("git", reason)

@@ -307,13 +307,25 @@ class AttemptWorkspace:
         self.settled = True
 
     def _commit(self) -> LeftWork:
-        attempt = AttemptWorktree(path=self.path, start=self.start, branch=self.branch)
-        assignment = self.line.assignment
-        message = CommitMessage(subject=name_work(assignment), trailers=self.line.trailers)
-        rules = CommitRules(left_out=self.copied, largest_file=self.workspace.max_file)
-        left = commit_left_work(self.line.place.repository, attempt, message, rules)
+        left = commit_left_work(self.line.place.repository, *self._describe_work())
         self._tell_left_out(left)
         return left
+
+    def _commit_aside(self) -> str:
+        """Commit what is left, also where it can be no result, as on a branch of the agent's."""
+        try:
+            return self._commit().commit
+        except WorkspaceUnusable:
+            repository = self.line.place.repository
+            return commit_abandoned_work(repository, *self._describe_work()) or self.start
+
+    def _describe_work(self) -> tuple[AttemptWorktree, CommitMessage, CommitRules]:
+        attempt = AttemptWorktree(path=self.path, start=self.start, branch=self.branch)
+        message = CommitMessage(
+            subject=name_work(self.line.assignment), trailers=self.line.trailers
+        )
+        rules = CommitRules(left_out=self.copied, largest_file=self.workspace.max_file)
+        return attempt, message, rules
 
     def _tell_left_out(self, left: LeftWork) -> None:
         """Say in the log of the attempt what was not committed, and under which name."""
@@ -378,7 +390,7 @@ class AttemptWorkspace:
         if not self.line.ports.store.work.guard(assignment.task_id, assignment.token).ok:
             return None
         if not self.settled:
-            self._settle(self._commit().commit)
+            self._settle(self._commit_aside())
         return self.kept
 
     def close(self) -> None:

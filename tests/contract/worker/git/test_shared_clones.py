@@ -136,3 +136,19 @@ def test_a_remote_that_cannot_be_reached_is_told_at_once_and_asks_nobody(
     assert "-o BatchMode=yes" in (tmp_path / "asked").read_text()
     with pytest.raises(RepositoryUnusable, match="cannot be reached or refuses"):
         list_remote(clone, f"file://{tmp_path}/missing")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://ann:pa55@host/x",
+        "https://ann:pa55@host/x y",
+        "https://ann:pa5@pa55@[host/x",
+        "https://ann:pa55@host/x::y",
+        "https://ann:pa55@host/x",
+    ],
+)
+def test_a_refused_url_is_told_without_its_password(url: str) -> None:
+    with pytest.raises(InvalidInput) as told:
+        check_url(url)
+    assert "pa5" not in str(told.value)

@@ -441,3 +441,26 @@ def test_a_command_is_in_its_worktree_though_a_git_started_its_worker(
     ended = runs.end("  - {id: one, run: [sh, -c, 'git rev-parse --show-toplevel']}\n")
     monkeypatch.undo()
     assert runs.log(runs.task(ended, "one")).strip().endswith(f"{ended.id}.1")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "git checkout -q -B mine; git add -A; git commit -qm own",
+        "git checkout -q --detach; git add -A",
+        "touch $(git rev-parse --git-dir)/MERGE_HEAD",
+        "git commit -q --amend -m rewritten --allow-empty",
+    ],
+)
+@pytest.mark.parametrize("code", [0, 1])
+def test_what_can_be_no_result_is_kept_aside_also_by_the_last_attempt(
+    runs: WorkspaceRuns, what: str, code: int
+) -> None:
+    script = f"echo $HOLDFAST_ATTEMPT > new.txt; {what}; echo x > x; exit {code}"
+    ended = runs.end(f"  - {{id: one, max_attempts: 2, run: [sh, -c, '{script}']}}\n")
+    task = runs.task(ended, "one")
+    assert task.status == "failed", task.output
+    for number in (1, 2):
+        name = f"refs/holdfast/runs/{ended.id}/{task.id}.{number}"
+        assert tree(runs.path, name) == ["a.txt", "folder/b.txt", "new.txt", "x"]
+        assert show(runs.path, name, "new.txt") == str(number)
