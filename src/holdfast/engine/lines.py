@@ -136,6 +136,7 @@ def _describe_line(work: UnitOfWork, task: Row, place: _Place, states: dict[str,
         around=None
         if around is None
         else Head(line=around["id"], number=around["number"], sha=around["head"]),
+        around_base=None if around is None else around["base"],
     )
 
 

@@ -21,6 +21,7 @@ from holdfast.service.service import Service
 from holdfast.settings import Settings
 from tests.contract.cli.command_line import Typed
 from tests.contract.task_states import finish, start
+from tests.contract.worker.git.repositories import World
 from tests.engines import opened
 
 ONE = Workflow.define("one", (Step(id="a"),))
@@ -34,6 +35,14 @@ bread = hf.workflow("bread")
 @bread.step
 def bake() -> str:
     return "a loaf"
+"""
+MERGE = """
+name: w
+workspace: {git: PATH}
+agents: {developer: {command: [sh, -c, echo x > x.txt]}}
+steps:
+  - {id: build, agent: developer, prompt: Build}
+  - {id: merge, merge: {into: main}}
 """
 FILE = "name: w\nsteps: [{id: a, run: [echo, hi], tags: [gpu]}]\n"
 
@@ -51,6 +60,16 @@ def test_a_worker_that_cannot_do_the_steps_is_not_waited_for(
     (tmp_path / "w.yaml").write_text(FILE)
     engine.workers.register("one", agents=agents, tags=tags)
     assert "a  done" in typed.ok("run", "w.yaml", "--wait")
+
+
+def test_a_merge_is_done_although_every_other_step_is_for_an_agent_of_its_own(
+    typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    repository = World(tmp_path).repository()
+    (tmp_path / "w.yaml").write_text(MERGE.replace("PATH", str(repository)))
+    said = typed("run", "w.yaml", "--wait")
+    assert "merge  done" in said.out, said.out
 
 
 def test_a_program_brings_its_worker_as_one_that_lives_may_not_have_its_functions(

@@ -200,7 +200,7 @@ def _start_worker(holdfast: Holdfast, workflow: Workflow, agents: list[str]) -> 
 def wanted_agents(workflow: Workflow) -> list[str]:
     """The agents of the steps that a temporary worker can run.
 
-    Of a workflow file these are the steps with a command or an HTTP call.
+    Of a workflow file these are the steps with a command, an HTTP call or a merge.
     """
     return sorted({step.agent for step in _wanted_steps(workflow)})
 
@@ -215,7 +215,7 @@ def _wanted_steps(workflow: Workflow) -> list[Step]:
         for step in (written, written.handed_over)
         if step is not None
         if step.kind == "work"
-        if flow.declared is None or (step.work and (step.work.runs_program or step.work.http))
+        if flow.declared is None or (step.work and not step.work.external)
     ]
 
 

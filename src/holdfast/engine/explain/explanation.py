@@ -48,7 +48,7 @@ def find_taker(tx: Transaction, row: Row) -> TakenBy:
     (found,) = tx.read("workflow_definition", **named)
     workflow = read_workflow(found["definition"])
     works = [step.work for step in all_steps(workflow.steps) if step.id == row["step"]]
-    if any(work and (work.runs_program or work.http) for work in works):
+    if any(work and not work.external for work in works):
         return TakenBy.WORKER
     return TakenBy.PROGRAM if workflow.declared is None else TakenBy.CLAIMANT
 

@@ -49,7 +49,8 @@ class LineState:
 
     The line begins at `base` and is at `head`. `draft` is what an earlier attempt of the task gave
     back, `subject` the commit that the attempt judges, `around` the head of the line around the
-    items of a loop. `host` is the machine that has the repository, or None for a URL.
+    items of a loop, which begins at `around_base`. `host` is the machine that has the repository,
+    or None for a URL.
     """
 
     id: str
@@ -63,6 +64,7 @@ class LineState:
     draft: Draft | None = None
     subject: str | None = None
     around: Head | None = None
+    around_base: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -41,6 +41,7 @@ _LINE_CHECKS: dict[str, FieldCheck] = {
     "draft": optional(mapping),
     "subject": optional(clean_sha),
     "around": optional(mapping),
+    "around_base": optional(clean_sha),
 }
 _HOST_LINE_CHECKS: dict[str, FieldCheck] = {
     **_COMMON_CHECKS,

@@ -103,6 +103,14 @@ class AttemptLine:
     def keep(self, commit: str) -> None:
         self.place.keep(self.state.run_id, self.kept_name, commit)
 
+    def keep_diff(self, name: str, old: str, new: str) -> None:
+        """Keep the changes between two commits as a file of the task, for people to look at."""
+        text = read_diff(self.place.repository, old, new).patch.decode("utf-8", "replace")
+        try:
+            self.context.artifact(f"{name}.{self.assignment.attempt}.diff", text)
+        except HoldfastError as error:
+            log.warning("the changes of an attempt are not kept: %s", error)
+
     def read_again(self) -> AttemptLine:
         """The line as it is now."""
         opened = open_line(self.ports.store, self.assignment)
@@ -343,7 +351,8 @@ class AttemptWorkspace:
         commit, line = left.commit, self.line
         if commit == line.state.head:
             return add_commit(output, commit, changed=False)
-        self._keep_diffs(commit)
+        self.line.keep_diff("changes", self.start, commit)
+        self.line.keep_diff("line", self.line.state.base, commit)
         for _ in range(MOST_MERGES):
             head = Head(line=line.state.id, number=line.state.number, sha=line.state.head)
             made = line.merge(head, commit, f"Merge {line.assignment.name} with what came before")
@@ -369,17 +378,6 @@ class AttemptWorkspace:
                 self.line.place.follow(self.line.state.branch, made)
             except GitError as error:
                 log.warning("the branch of a run is left where it was: %s", error)
-
-    def _keep_diffs(self, commit: str) -> None:
-        """Keep the changes of the attempt and those of its line, for people to look at."""
-        number = self.line.assignment.attempt
-        for name, old in (("changes", self.start), ("line", self.line.state.base)):
-            diff = read_diff(self.line.place.repository, old, commit)
-            text = diff.patch.decode("utf-8", "replace")
-            try:
-                self.line.context.artifact(f"{name}.{number}.diff", text)
-            except HoldfastError as error:
-                log.warning("the changes of an attempt are not kept: %s", error)
 
     def leave(self) -> Draft | None:
         """Commit aside what an attempt left that is not done; None where it may not act."""
@@ -595,7 +593,7 @@ def name_work(assignment: Assignment) -> str:
 
 def describe_conflict(conflict: MergeConflict, other: str) -> str:
     files = ", ".join(conflict.files)
-    return f"its changes and those of {other} conflict in {files}:\n\n{conflict.text}"
+    return f"its changes and those of {other} conflict in {files}\n\n{conflict.text}"
 
 
 def add_commit(output: object, commit: str, *, changed: bool | None = None) -> dict[str, Any]:

@@ -174,6 +174,8 @@ class MergeStep:
                 raise LandingConflict(f"{told}\n\n{former}", retryable=False)
             line.guard()
             line.keep(made)
+            line.keep_diff("changes", around.sha, made)
+            line.keep_diff("line", state.around_base or around.sha, made)
             output = add_commit({}, made)
             new = NewHead(line=around.line, number=around.number, base=around.sha, sha=made)
             answer = line.complete(output, new)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.engine.engine import engine_of
+from holdfast.service.protocol.changes import change_of_run
 from tests.contract.worker.git.repositories import commit_files, head, run, save, show, tree, write
 from tests.contract.worker.workspaces.workspace_runs import HEADING, WorkspaceRuns
 from tests.race.racers import eventually
@@ -107,6 +109,8 @@ def test_parallel_items_are_merged_in_their_order(runs: WorkspaceRuns) -> None:
     ended = runs.end(steps, LOOP, items=THREE)
     assert ended.status == "completed", runs.tell(ended)
     assert tree(runs.path, "main") == ["a.txt", "folder/b.txt", "one.txt", "three.txt", "two.txt"]
+    change = change_of_run(engine_of(runs.hf), runs.state, ended.id)
+    assert [each["path"] for each in change["files"]] == ["one.txt", "three.txt", "two.txt"]
     order = run(runs.path, "log", "--first-parent", "--reverse", "--format=%H", runs.branch(ended))
     firsts = [tree(runs.path, each) for each in order.split("\n")[1:]]
     assert [len(each) for each in firsts] == [3, 4, 5]
