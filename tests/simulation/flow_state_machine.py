@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from tests.simulation import flow_requests, user_requests, worker_requests
-from tests.simulation.flow_requests import ACCEPT, FLOWS, INPUTS, LOOPS, REJECT, RESULTS
+from tests.simulation.flow_requests import ACCEPT, FLOWS, INPUTS, LOOPS, NOTES, REJECT, RESULTS
 from tests.simulation.request_kinds import Kind, asked_by
 from tests.simulation.state_machine import Machine, has_rules
 
@@ -61,6 +61,14 @@ class FlowMachine(Verified):
 
     workflows: ClassVar[st.SearchStrategy[str]] = FLOWS
     kinds: ClassVar[dict[str, Kind]] = _kinds_but("begin_loop")
+
+    @rule(note=NOTES)
+    def reject_as_a_person(self, note: object) -> None:
+        """All that others do is done, and then a person wants it otherwise."""
+        self.bench.perform([flow_requests.begin(self.bench, name="sent_back", given=None)])
+        self.do(("default",), ACCEPT)
+        said = {"pick": -1, "what": "reject", "note": note}
+        self.bench.perform([self.kinds["settle"].asked_of(self.bench, said)])
 
 
 @has_rules(complete=2, settle=3, retry_flow=3, steer=2)

@@ -49,6 +49,12 @@ FLOWS: dict[str, tuple[Step, ...]] = {
         Step(id="gate", approval="Go on?", needs=("left", "right")),
         Step(id="last", needs=("gate",)),
     ),
+    "sent_back": (
+        Step(id="make", retry=ONCE),
+        Step(id="side", retry=SHORT),
+        Step(id="gate", approval="Go on?", needs=("make",), on_failure=BACK),
+        Step(id="last", needs=("gate", "side"), retry=ONCE),
+    ),
 }
 LOOPS = {
     "items": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.model.status import Hold
+from tests.simulation.plain import failures
 from tests.simulation.plain.reopen import reopen_rejected
 from tests.simulation.plain.world import WAITING, Answer, Task, World
 
@@ -33,8 +34,14 @@ def reject(world: World, task_id: str, note: object) -> Answer:
     task = world.tasks.get(task_id)
     if task is None:
         return ("not_found", None)
+    said = "rejected" if note is None else note
+    plan = task.on_failure
+    if _can_be_settled(world, task) and plan.action == "goto" and task.detours < plan.max_rounds:
+        task.status, task.output, task.error = "queued", None, said
+        failures.go_back(world, task, said)
+        return ("ok", task.status)
     if _can_be_settled(world, task):
-        task.output, task.error = note, "rejected" if note is None else note
+        task.output, task.error = note, said
     elif _is_held(task):
         task.holds &= ~Hold.APPROVAL
         task.error = note if note is not None else task.error or "rejected"

@@ -40,7 +40,7 @@ def give_up(
     task.skipped = plan.action == "skip"
     _leave_out(world, task)
     if goes_back:
-        _go_back(world, task, feedback)
+        go_back(world, task, feedback)
     elif plan.action == "ask":
         _begin_again(task)
         task.holds |= Hold.APPROVAL
@@ -51,7 +51,7 @@ def cannot_begin(world: World, task: Task, error: str) -> None:
     plan = task.on_failure
     task.error, task.output = error, None
     if plan.action == "goto" and task.detours < plan.max_rounds:
-        _go_back(world, task, error)
+        go_back(world, task, error)
     elif plan.action == "ask":
         task.decided = False
         task.holds |= Hold.APPROVAL
@@ -73,7 +73,7 @@ def _leave_out(world: World, verifier: Task) -> None:
             task.output = None
 
 
-def _go_back(world: World, task: Task, feedback: object) -> None:
+def go_back(world: World, task: Task, feedback: object) -> None:
     _begin_again(task)
     task.detours += 1
     task.epoch += 1
