@@ -65,7 +65,7 @@ def test_a_mistake_in_typing_is_json_too(typed: Typed) -> None:
         ),
         (
             ("reject", "t_1", "--note", "no"),
-            "is not an option of holdfast reject, which has --reason; holdfast approve has one",
+            "is not an option of holdfast reject, which has --reason, --comment; holdfast approve",
             "reject",
         ),
         (("continue", "t_1", "-m", "hi"), "-m: is not an option of holdfast continue", "continue"),

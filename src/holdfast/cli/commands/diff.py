@@ -23,7 +23,7 @@ def diff(
     stat: Annotated[bool, typer.Option("--stat", help="The changed files alone.")] = False,
     json: Json = False,
 ) -> None:
-    """Show what a run or a task has changed in its repository."""
+    """Show what a run or task has changed in its repository."""
     from holdfast.cli.render.patch import draw_changed_files, draw_patch
 
     with open_service() as service:

@@ -379,10 +379,7 @@ def open_browser(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Open Holdfast in a browser with a one-time link. It is valid for ten minutes.
-
-    With ID the link opens that run or task.
-    """
+    """Open a page of Holdfast in a browser, by a one-time link."""
     named = chosen_server() if server is None else server
     page = "" if address is None else f"&to={_find_page(address, named)}"
     url, made = _link_of_store() if named is None else _link_of_server(named)

@@ -33,7 +33,7 @@ TYPED_WITH = {
     "up": ["--port", "0"],
 }
 # They make a folder of their own, only read a file that is named, or are there for such a home.
-FIND_NONE = {"init", "demo", "trust", "workflow validate", "schedule preview"}
+FIND_NONE = {"agent show", "init", "demo", "trust", "workflow validate", "schedule preview"}
 
 
 def words_of(command: Described) -> list[str]:

@@ -36,6 +36,7 @@ CALLS = {
     "activity": "GET /activity",
     "costs": "GET /costs",
     "artifacts": "GET /tasks/{task_id}/artifacts",
+    "diff": "GET /runs/{run_id}/diff",
 }
 
 
