@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -169,7 +170,8 @@ class WorktreePool:
         if lock is None:
             return None
         record = self._read(name)
-        if record is not None and not self._may_be_taken(record, again=again):
+        taken = record is None or self._may_be_taken(record, again=again)
+        if not taken or is_anyone_in(self._folder / name):
             os.close(lock)
             return None
         return LentWorktree(self._folder, name, lock, record)
@@ -198,3 +200,21 @@ class WorktreePool:
             return WorktreeRecord(**known | {"branches": tuple(known["branches"])})
         except (OSError, ValueError, TypeError, KeyError):
             return None
+
+
+def is_anyone_in(folder: Path) -> bool:
+    """Whether some process is in a folder, also one that left its session and its environment.
+
+    Only Linux tells; elsewhere the records of attempts have to do.
+    """
+    if sys.platform != "linux":
+        return False
+    real = os.path.realpath(folder)
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            where = str(link.readlink())
+        except OSError:
+            continue
+        if where == real or where.startswith(f"{real}/"):
+            return True
+    return False

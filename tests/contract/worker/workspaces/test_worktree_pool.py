@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -65,3 +66,23 @@ def test_each_workspace_has_free_ports_of_its_own(tmp_path: Path) -> None:
         assert second >= first + 2 * PORTS
     with hold_ports(tmp_path) as again:
         assert again == first
+
+
+def test_a_worktree_is_not_handed_on_while_a_process_that_nobody_knows_is_in_it(
+    tmp_path: Path,
+) -> None:
+    with lend(tmp_path) as first:
+        (first.path / "folder").mkdir(parents=True)
+        first.write(make_record())
+    with subprocess.Popen(
+        ["/bin/sleep", "60"], cwd=first.path / "folder", env={}, start_new_session=True
+    ) as process:
+        try:
+            with lend(tmp_path) as second:
+                assert second.name == "r_1.2"
+            pool = WorktreePool(tmp_path, lambda *_: True)
+            assert list(pool.list_free()) == []
+        finally:
+            process.kill()
+    with lend(tmp_path) as again:
+        assert again.name == "r_1.1"
