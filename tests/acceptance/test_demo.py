@@ -45,7 +45,9 @@ def git(folder: Path, *words: str) -> str:
 
 def test_the_demo_kills_a_worker_and_merges_what_the_others_built(tmp_path: Path) -> None:
     began = time.monotonic()
-    shown = holdfast(tmp_path, "demo", TMPDIR=str(tmp_path))
+    # A home that the environment names does not take the place of that of the demo.
+    home = str(tmp_path / "home")
+    shown = holdfast(tmp_path, "demo", TMPDIR=str(tmp_path), HOLDFAST_HOME=home)
     assert time.monotonic() - began < 60
     assert shown.returncode == 0, shown.stdout + shown.stderr
     (folder,) = tmp_path.glob("holdfast-demo-*")
@@ -57,6 +59,7 @@ def test_the_demo_kills_a_worker_and_merges_what_the_others_built(tmp_path: Path
     assert f"  {killed[2]}  attempt 2 by {other}: completed\n" in shown.stdout
     assert "refused, stale_token: attempt 1 has ended" in shown.stdout
     assert "invariants of the store, all hold" in shown.stdout
+    assert "  unset HOLDFAST_HOME\n" in shown.stdout
     assert alive(folder) == []
     following = re.findall(r"^  holdfast ((?:show|diff)\b.*?)   ", shown.stdout, re.MULTILINE)
     assert len(following) == 2

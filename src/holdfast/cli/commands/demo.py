@@ -176,15 +176,16 @@ def demonstrate() -> int:
     # These signals would end the program at once, but the workers must be stopped first.
     for number in DEMO_SIGNALS:
         signal.signal(number, signal.default_int_handler)
+    elsewhere = [each for each in ("HOLDFAST_DB", "HOLDFAST_HOME") if os.environ.pop(each, None)]
     folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
     try:
-        return _run_demo(folder)
+        return _run_demo(folder, elsewhere)
     except KeyboardInterrupt:
         print_note(f"\nLeft as it is, in {folder}.")
         return INTERRUPTED
 
 
-def _run_demo(folder: Path) -> int:
+def _run_demo(folder: Path, elsewhere: Sequence[str]) -> int:
     home = folder / HOME
     place = StoreLocation(url=f"sqlite:///{home / STORE_FILE}", home=home, may_be_created=True)
     place.make_folder()
@@ -210,7 +211,12 @@ def _run_demo(folder: Path) -> int:
         if code == INTERRUPTED:
             served = " ".join(f"--agent {agent}" for agent in agents)
             print_note(f"Go on: cd {folder} && holdfast worker {served}")
-        return code or _print_report(service, service.queries.run(run_id), worker_kill, folder)
+        if code:
+            return code
+        run = service.queries.run(run_id)
+        ended = _print_report(service, run, worker_kill, folder)
+    _print_next(folder, elsewhere)
+    return ended
 
 
 def make_repository(folder: Path, home: Path) -> None:
@@ -251,7 +257,6 @@ def _print_report(service: Service, run: View, worker_kill: WorkerKill, folder: 
         f"  doctor  {format_count(len(diagnosis['checks']), 'invariant')} of the store, {found}"
     )
     _print_graph(folder, folder / HOME)
-    _print_next(folder)
     return 0 if refused and diagnosis["ok"] else 1
 
 
@@ -272,20 +277,24 @@ def _print_lost(service: Service, task_id: str, folder: Path) -> bool:
     return False
 
 
-def _print_next(folder: Path) -> None:
-    # A store that the environment names would win over the store of the folder.
-    elsewhere = {"HOLDFAST_DB", "HOLDFAST_HOME"} & os.environ.keys()
-    chosen_store.set(f"{HOME}/{STORE_FILE}" if elsewhere else None)
+def _print_next(folder: Path, elsewhere: Sequence[str]) -> None:
+    chosen_store.set(None)
     print_line(f"\n{paint('Look around', 'bold')}")
     unknown = [] if shutil.which("holdfast") else [(f"alias holdfast='{_program_command()}'", "")]
     for command, purpose in (
         *unknown,
+        *_unset_command(elsewhere),
         (f"cd {folder}", "the repository, with the workflow, its agents and the store"),
         (with_store("holdfast diff @last"), "what the run has changed"),
         (with_store(f"holdfast show @last:{KILLED_STEP}"), "the step that was lost"),
         (with_store("holdfast up"), "the page, with the run on it"),
     ):
         print_line(f"  {command:<48}  {paint(purpose, 'dim')}".rstrip())
+
+
+def _unset_command(elsewhere: Sequence[str]) -> list[tuple[str, str]]:
+    """What lets a store or home that the environment names not win over that of the folder."""
+    return [(f"unset {' '.join(elsewhere)}", "")] if elsewhere else []
 
 
 def _program_command() -> str:

@@ -104,7 +104,7 @@ class Repository:
 def open_repository(git: Git, path: Path, *, filters: bool = False) -> Repository:
     """The repository that a folder is in; raises `RepositoryUnusable` in words."""
     if not path.is_absolute():
-        raise InvalidInput("git", f"{path} is no absolute path")
+        raise InvalidInput("git", f"{path} is no absolute path; take it from an input of type path")
     if not path.is_dir():
         raise RepositoryUnusable(path, "is no folder" if path.exists() else "does not exist")
     place = GitPlace(folder=path, user_settings=True, reads=True)
