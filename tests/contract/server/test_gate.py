@@ -26,7 +26,12 @@ OPEN = {
     ("GET", "/enter"): "422 invalid_input",
     ("POST", "/enter"): "401 unauthorized",
 }
-UNKNOWN = {"task_id": "t_" + "0" * 20, "run_id": "r_" + "0" * 20, "name": "nobody"}
+UNKNOWN = {
+    "task_id": "t_" + "0" * 20,
+    "run_id": "r_" + "0" * 20,
+    "bulk_id": "b_" + "0" * 20,
+    "name": "nobody",
+}
 
 
 def _routes(server: Served) -> list[tuple[str, str, GuardedRoute]]:

@@ -115,7 +115,9 @@ class MergeStep:
         )
         merged = merge_commits(repository, wanted)
         if isinstance(merged, MergeConflict):
-            raise StepFailed(describe_conflict(merged, into), retryable=False)
+            advice = f"whoever takes this up has to merge the commit {old} of {into} first"
+            told = f"{describe_conflict(merged, into)}\n\n{advice}"
+            raise StepFailed(told, retryable=False)
         line.keep(merged.commit)
         return PlannedMerge(old=old, new=merged.commit, head=state.head).describe()
 

@@ -176,13 +176,13 @@ def _remove(git: Git, lent: LentWorktree) -> None:
         repository = open_line_repository(git, record.repository).repository
     except RepositoryUnusable:
         # The repository is gone, and with it all that the worktree is a copy of.
-        lent.remove()
+        lent.discard()
         return
     remove_worktree(repository, lent.path)
     if not is_url(record.repository):
         _remove_references(repository, record)
         _remove_merged_branch(repository, record.visible)
-    lent.remove()
+    lent.discard()
 
 
 def _remove_references(repository: Repository, record: WorktreeRecord) -> None:

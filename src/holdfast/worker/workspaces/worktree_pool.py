@@ -64,6 +64,7 @@ class LentWorktree:
         self.before = record
         self.closed = False
         self._record_file = folder / f"{name}.json"
+        self._lock_file = folder / f"{name}.lock"
         self._lock = lock
 
     def write(self, record: WorktreeRecord) -> None:
@@ -120,6 +121,11 @@ class LentWorktree:
             shutil.rmtree(folder, ignore_errors=True)
         self._record_file.unlink(missing_ok=True)
         self.before = None
+
+    def discard(self) -> None:
+        """Remove the worktree with its lock; whoever has opened the lock meanwhile sees that."""
+        self.remove()
+        self._lock_file.unlink(missing_ok=True)
 
     def close(self) -> None:
         if not self.closed:
@@ -184,15 +190,19 @@ class WorktreePool:
     def _lock(self, name: str) -> int | None:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self._folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+            path = self._folder / f"{name}.lock"
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         except OSError as error:
             raise StoreUnwritable(self._folder, error.strerror) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A lock that was discarded keeps nobody from a new one of its name.
+            if os.path.samestat(os.fstat(lock), path.stat()):
+                return lock
         except OSError:
-            os.close(lock)
-            return None
-        return lock
+            pass
+        os.close(lock)
+        return None
 
     def _read(self, name: str) -> WorktreeRecord | None:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import socket
 import subprocess
 from contextlib import ExitStack
@@ -46,6 +48,36 @@ def test_a_worktree_is_handed_on_only_when_no_process_is_left_in_it(
     with lend(tmp_path, stopped=stopped) as second:
         assert second.name == name
         assert second.before == (record if name == "r_1.1" else None)
+
+
+def test_a_lock_that_was_discarded_keeps_nobody_from_a_new_one(tmp_path: Path) -> None:
+    lock = tmp_path / "r_1.1.lock"
+    with lend(tmp_path) as first:
+        first.write(make_record())
+        # Whoever comes now opens the lock that is about to go.
+        waiting = os.open(lock, os.O_RDWR)
+        first.discard()
+        assert list(tmp_path.iterdir()) == []
+    with lend(tmp_path) as second:
+        assert second.name == "r_1.1"
+        fcntl.flock(waiting, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with lend(tmp_path) as third:
+            assert third.name == "r_1.2"
+    os.close(waiting)
+
+
+def test_a_lock_that_goes_while_it_is_taken_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = fcntl.flock
+
+    def discard_first(descriptor: int, how: int) -> None:
+        taken(descriptor, how)
+        (tmp_path / "r_1.1.lock").unlink(missing_ok=True)
+
+    monkeypatch.setattr(fcntl, "flock", discard_first)
+    with lend(tmp_path) as lent:
+        assert lent.name == "r_1.2"
 
 
 def test_a_record_that_cannot_be_read_is_none(tmp_path: Path) -> None:
