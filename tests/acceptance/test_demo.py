@@ -70,7 +70,7 @@ def test_the_demo_kills_a_worker_and_merges_what_the_others_built(tmp_path: Path
 
 def check_history(folder: Path, shown: str) -> None:
     """Each story is in the history of the repository once, and its checkout moved along."""
-    history = git(folder, "log", "--format=%s", "--no-merges", "main").splitlines()
+    history = git(folder, "log", "--topo-order", "--format=%s", "--no-merges", "main").splitlines()
     told = ["Login form", "Login form. pages/login.html has no test", "SAML callback"]
     stories = [f"Implement {each}" for each in (*told, "Logout button")]
     assert history[::-1] == ["The shop", *stories]

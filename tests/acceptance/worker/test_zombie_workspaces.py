@@ -170,7 +170,10 @@ def check_successor_alone(runs: WorkspaceRuns, ended: Run, repository: Path) -> 
         repository, "branch", "--format=%(refname:short)", "--list", "holdfast/*"
     ).split()
     assert show(repository, branch, "a.txt") == "second"
-    assert run(repository, "log", "--format=%s", "main").split("\n")[1:] == ["one", "Begin"]
+    assert run(repository, "log", "--topo-order", "--format=%s", "main").split("\n")[1:] == [
+        "one",
+        "Begin",
+    ]
     assert "late.txt" not in run(repository, "ls-tree", "-r", "--name-only", "main")
     assert head(repository, "main") == runs.task(ended, "merge").output["commit"]
     outcomes = [each.outcome for each in runs.hf.tasks.attempts(task.id)]

@@ -22,8 +22,6 @@ from holdfast.cli.render.formats import (
 from holdfast.model.advice import ANSWER, Action, Advice
 from holdfast.model.effect import read_awaited
 from holdfast.model.task import VERIFYING
-from holdfast.model.workflow.declarations import RECORDED
-from holdfast.model.workflow.line import is_sha
 from holdfast.service.queries.command_lines import describe_command
 from holdfast.service.queries.run_tree import TaskNode
 from holdfast.service.queries.views import View, read_time
@@ -157,8 +155,8 @@ def _describe_result(node: TaskNode) -> str:
     rounds = max(leaf.task["round"] for leaf in node.leaves)
     judged = f"accepted, round {rounds + 1}" if rounds else ""
     output = node.task.get("output")
-    if isinstance(output, dict) and is_sha(output.get("commit")):
-        output = {name: each for name, each in output.items() if name not in RECORDED}
+    if isinstance(output, dict) and "commit" in output:
+        output = _without_commit(output)
     if isinstance(output, dict) and output.get("verdict") == "accept":
         return judged or "accepted"
     if node.children and node.task.get("item") is not None:
@@ -172,6 +170,16 @@ def _describe_result(node: TaskNode) -> str:
         return _count_named(escape(name), listed) if isinstance(listed, list) else ""
     short = isinstance(output, str | int | float) and not isinstance(output, bool)
     return paint(one_line(output, 40), "dim") if short else ""
+
+
+def _without_commit(output: View) -> View:
+    """An output without what Holdfast has added to it for the commit of its step."""
+    from holdfast.model.workflow.declarations import RECORDED
+    from holdfast.model.workflow.line import is_sha
+
+    if not is_sha(output["commit"]):
+        return output
+    return {name: each for name, each in output.items() if name not in RECORDED}
 
 
 def _count_named(name: str, listed: list[object]) -> str:

@@ -57,7 +57,9 @@ def test_both_lines_are_in_the_merge_and_no_checkout_is_touched(
     assert tree(lines.path, merged.commit) == ["a.txt", "c.txt", "d.txt", "folder/b.txt"]
     assert show(lines.path, merged.commit, "a.txt") == "main"
     parents = run(lines.path, "log", "-1", "--format=%P", merged.commit).split()
-    subjects = run(lines.path, "log", "--format=%s", f"{lines.into}..{merged.commit}")
+    subjects = run(
+        lines.path, "log", "--topo-order", "--format=%s", f"{lines.into}..{merged.commit}"
+    )
     assert parents[0] == lines.into if strategy != "rebase" else subjects.startswith("Change d.txt")
     assert len(parents) == (2 if strategy == "merge" else 1)
     assert run(lines.path, "status", "--porcelain") == ""

@@ -84,7 +84,7 @@ class WorkspaceRuns:
         return found
 
     def subjects(self, name: str) -> list[str]:
-        return run(self.path, "log", "--format=%s", name).split("\n")
+        return run(self.path, "log", "--topo-order", "--format=%s", name).split("\n")
 
 
 @contextmanager
