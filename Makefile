@@ -76,7 +76,9 @@ environment:
 	  "Holdfast needs Python 3.11 or later, and $(PYTHON) is %d.%d: try make PYTHON=python3.12" \
 	  % sys.version_info[:2])'
 	$(PYTHON) -m venv --clear $(VENV)
+	@date +%s > $(VENV)/begun
 	$(PIP) install --require-hashes -r requirements/dev.txt
+	@echo "It was made in $$(( $$(date +%s) - $$(cat $(VENV)/begun) )) seconds, and is kept."
 	@cp requirements/dev.txt $(LOCKED)
 
 $(READY): $(LOCKED) pyproject.toml

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -186,6 +187,7 @@ def demonstrate() -> int:
 
 
 def _run_demo(folder: Path, elsewhere: Sequence[str]) -> int:
+    began = time.monotonic()
     home = folder / HOME
     place = StoreLocation(url=f"sqlite:///{home / STORE_FILE}", home=home, may_be_created=True)
     place.make_folder()
@@ -215,6 +217,10 @@ def _run_demo(folder: Path, elsewhere: Sequence[str]) -> int:
             return code
         run = service.queries.run(run_id)
         ended = _print_report(service, run, worker_kill, folder)
+    took = time.monotonic() - began
+    print_line(
+        f"\nAll of this took {took:.0f} seconds; what `make` had set up before is not counted."
+    )
     _print_next(folder, elsewhere)
     return ended
 
